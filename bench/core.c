@@ -190,19 +190,21 @@ static void federation_close(federation *f)
     pool_free(f->threads);
 }
 
-/* Seconds per round: the best of many short stretches, since these machines are shared. */
+/* Seconds per round: the best of many short stretches, because these machines are shared. A stretch has at least as
+ * many rounds as lie between two sweeps of small numbers. */
 static double round_seconds(federation *f, double least)
 {
-    enum { STRETCHES = 40 };
+    enum { FEWEST = 40, STRETCHES = 400, ROUNDS = 16 };
     double best = INFINITY;
+    const double begun = now();
     sim_iterate(f->s);
-    for (int i = 0; i < STRETCHES; i++) {
+    for (int i = 0; i < FEWEST || (i < STRETCHES && now() - begun < least); i++) {
         size_t rounds = 0;
         const double start = now();
         do {
             sim_iterate(f->s);
             rounds++;
-        } while (now() - start < least / STRETCHES);
+        } while (now() - start < least / STRETCHES || (rounds < ROUNDS && now() - start < least / FEWEST));
         best = fmin(best, (now() - start) / (double)rounds);
     }
     return best;

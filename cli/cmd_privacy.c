@@ -202,8 +202,8 @@ int cmd_privacy(int argc, char **argv)
     const cli_syntax syntax = {
         .usage = "privacy SPEC.yaml [--set KEY=VALUE]... [--trials N] [--threads N]",
         .about = "Prints what the budget of a spec (privacy.epsilon or privacy.rho) buys: the noise, and the\n"
-                 "objective that training with it comes to, for several numbers of iterations. It trains on\n"
-                 "the rows of the spec with simulated noise, and judges the cloud's model without.",
+                 "objective after training with this noise, for several numbers of iterations. It trains on\n"
+                 "the rows of the spec with simulated noise, and measures the cloud's model without noise.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .least_words = 1,

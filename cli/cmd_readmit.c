@@ -147,11 +147,11 @@ static int parse(int argc, char **argv, bool retires)
                      : "readmit SPEC.yaml NODE... [--state DIR] [--wait SECONDS]\nhfsad readmit NODE... --state DIR",
         .about =
             retires
-                ? "Lets clients leave an asynchronous run that goes on. Run it on the machine of the cloud, as the\n"
-                  "user of the cloud. Their links count no more, and their processes end. `hfsad readmit` lets them\n"
-                  "join again, anew. The summary names them; `hfsad run --replay` repeats the run."
-                : "Replaces nodes whose state folders are lost, in a run that goes on. Run it on the machine of the\n"
-                  "cloud, as the user of the cloud. The link of a node starts anew from its parent's model, and so\n"
+                ? "Lets clients leave a running asynchronous federation. Run it on the machine of the cloud, as the\n"
+                  "user of the cloud. Their links leave all sums, and their processes end. `hfsad readmit` lets them\n"
+                  "join again with a new link. The summary names them; `hfsad run --replay` repeats the run."
+                : "Replaces nodes whose state folders are lost, while the run continues. Run it on the machine of the\n"
+                  "cloud, as the user of the cloud. The link of a node restarts from its parent's model, and so\n"
                   "do the links below it. Trace and summary name the node; `hfsad run --replay` repeats the run.",
         .options = options,
         .n_options = sizeof options / sizeof *options,
@@ -200,8 +200,8 @@ int cmd_admit(int argc, char **argv)
         {.name = "set", .kind = CLI_TEXTS, .value = &sets, .operand = "KEY=VALUE", .help = "a setting"}};
     const cli_syntax syntax = {
         .usage = "admit SPEC.yaml CLIENT...",
-        .about = "Adds clients to federation.nodes, the list of nodes of an asynchronous run that goes on. Processes\n"
-                 "above them notice the longer list and go on with it: run the command on the machine of the cloud,\n"
+        .about = "Adds clients to federation.nodes, the list of nodes, while an asynchronous run continues. Processes\n"
+                 "above them notice the longer list and use it: run the command on the machine of the cloud,\n"
                  "and copy the list to the machines of the edges above the client and of the client itself.",
         .options = options,
         .n_options = sizeof options / sizeof *options,

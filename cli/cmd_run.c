@@ -1,4 +1,4 @@
-/* hfsad run: a spec, its data and a folder with what came of it. */
+/* hfsad run: trains a spec and writes an output folder. */
 #include "base/error.h"
 #include "base/ranks.h"
 #include "cli.h"

@@ -61,7 +61,7 @@ int cmd_state(int argc, char **argv)
     const char *words[2];
     const cli_syntax syntax = {
         .usage = "state check DIR\n"
-                 "state export DIR",
+                 "hfsad state export DIR",
         .about =
             "Verifies every committed byte of a state folder of a federation, or of every state folder within DIR,\n"
             "as `hfsad up --keep-state` leaves it. No process may have the folder open. `export` also prints the\n"

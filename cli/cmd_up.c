@@ -294,8 +294,8 @@ static hfsad_status write_files(session *s, hfsad_error *err)
     return status;
 }
 
-/* What this command has made in the folder, and nothing else. A mark stands there as long as that takes: who is killed
- * meanwhile leaves a part, from which nobody could go on. */
+/* Removes what this command has made in the folder, and nothing else. A mark is in the folder until this is done: if
+ * the command is killed meanwhile, the rest of the folder cannot be continued. */
 static void empty_state(const char *folder)
 {
     char path[4200], mark[4200];
@@ -511,7 +511,8 @@ static void stop_all(session *s)
     }
 }
 
-/* The others hear of the end from the cloud; who does not, being killed just then say, is not needed any more. */
+/* The cloud tells the other processes of the end. One that misses it, for example a killed one, is not needed any more.
+ */
 static void let_end(session *s)
 {
     const double end = clock_seconds() + grace_seconds;

@@ -28,6 +28,12 @@ foreach(flag ${hardening})
         list(APPEND HFSAD_HARDENING ${flag})
     endif()
 endforeach()
+# The kernels (src/core/kernels_*.c) compute on arrays of their caller and read no bytes of others; zeroing their vectors
+# before use costs a round 10 to 20% of its time.
+set(HFSAD_HARDENING_KERNELS "")
+if(NOT HFSAD_SANITIZE AND "-ftrivial-auto-var-init=zero" IN_LIST HFSAD_HARDENING)
+    set(HFSAD_HARDENING_KERNELS -ftrivial-auto-var-init=uninitialized)
+endif()
 if(NOT HFSAD_SANITIZE)
     target_compile_options(hfsad_flags INTERFACE ${HFSAD_HARDENING}
                                                  $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>)

@@ -96,8 +96,7 @@ static void settle_status(cJSON *run)
         if (!lives) {
             cJSON_ReplaceItemInObjectCaseSensitive(run, "status", cJSON_CreateString(here ? "killed" : "silent"));
             cJSON_ReplaceItemInObjectCaseSensitive(
-                run, "why",
-                cJSON_CreateString(here ? "its process ended without a word" : "not heard of for a minute"));
+                run, "why", cJSON_CreateString(here ? "its process ended without a report" : "silent for a minute"));
             add_number(run, "last_seen", number_of(run, "seen"));
         }
     }

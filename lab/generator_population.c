@@ -96,7 +96,7 @@ static hfsad_status draw_models(population *p, room *s, hfsad_error *err)
     return HFSAD_OK;
 }
 
-/* ---- who follows which ---- */
+/* ---- which client follows which law ---- */
 
 static size_t share_of(double share, size_t n)
 {

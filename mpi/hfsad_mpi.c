@@ -1,6 +1,6 @@
 /*
  * The ranks of base/ranks.h by MPI: a module of its own, so that the program does not need MPI. The program loads it if
- * it was started by mpirun or srun (cli/join.c).
+ * it was started by mpirun or srun (src/base/launch.c).
  */
 #define _POSIX_C_SOURCE 200809L
 #include "base/ranks.h"

@@ -159,7 +159,7 @@ expect_line 2 run other.yaml --out o-mixed
 says 'y = 2.*data: {labels: \[1, 2\]}'
 spec wrong '{file: digits.csv, labels: [1, 2]}' logistic
 expect_line 2 run wrong.yaml --out o-mixed
-says '"0" is none of the 2 labels'
+says '"0" is not one of the 2 labels'
 
 # several classes by name
 spec three '{file: three.csv, labels: [high, low, middle]}' '{kind: multinomial, classes: 3}'

@@ -104,7 +104,7 @@ expect_line 2 predict --model named --data without.csv
 says "no column \"region\""
 sed '3s/north\|south\|west/east/' named.csv >east.csv
 expect_line 2 predict --model named --data east.csv
-says 'east.csv:3: column 7 (region): "east" is none of the 3 levels'
+says 'east.csv:3: column 7 (region): "east" is not one of the 3 levels'
 
 # Missing values.
 spec holes holes.csv

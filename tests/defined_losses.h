@@ -9,13 +9,16 @@
 #include "math/loss_kind.h"
 #include "tools.h"
 
-/* All but the program's own, and multinomial, the last, which has a score for each class. */
+/* All losses of one score: not the program's own, and not multinomial, which has a score for each class. */
 enum { LOSSES = HFSAD_LOSS_COUNT - 2 };
+_Static_assert(HFSAD_LOSS_OWN < HFSAD_LOSS_MULTINOMIAL, "kind_at skips the two in this order");
 
 TOOL hfsad_loss_kind kind_at(size_t i)
 {
-    const size_t at = i % LOSSES;
-    return (hfsad_loss_kind)(at < HFSAD_LOSS_OWN ? at : at + 1);
+    size_t at = i % LOSSES;
+    at += at >= HFSAD_LOSS_OWN;
+    at += at >= HFSAD_LOSS_MULTINOMIAL;
+    return (hfsad_loss_kind)at;
 }
 
 TOOL bool has_labels(hfsad_loss_kind kind)

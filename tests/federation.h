@@ -176,7 +176,7 @@ TOOL dataset *make_data(const problem *p, rng *r)
                     x[m] = below(r, 5) ? rng_next_normal(r) : 0;
                     s += m % 3 ? 0 : x[m];
                 }
-                const double y = p->labels ? (s > 0 ? 1 : -1) : s * s + 0.1 * rng_next_exponential(r);
+                const double y = p->labels ? (s > 0 ? 1 : -1) : s * s + 0.1 * exponential(r);
                 ok(dataset_builder_add(b, p->paths[e], name, y, x, NULL, 0, &err), &err);
             }
         }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records what a build of hfsad makes of some 40 specs, and compares another build with that record.
+"""Records what a build of hfsad makes of some 60 specs, and compares another build with that record.
 
   tests/record.py --hfsad OTHER/build/hfsad --record before.json
   tests/record.py --hfsad build/hfsad --compare before.json

@@ -6,16 +6,19 @@
 - a file name is there once, and no function is longer than FUNCTION_LINES
 - files and functions of the tables in docs/algorithm.md and docs/walk.md exist, the function in one of the row's files
 - no text of src/ names an option of the program
+- sources that a comment names exist
+- the lines of CONTRIBUTING's "Size" are those of the tree, to a twentieth
 - the recorded interface names sources by their place in the tree, not on a machine
 - links between pages, quoted headings, paths in backticks and pages named in comments exist
 
 Then it breaks each rule in a copy of the tree, held in memory, and must notice that. Exit status: 0 or 1.
 """
-import functools, os, re, subprocess, sys
+import fnmatch, functools, os, re, subprocess, sys
 
 FUNCTION_LINES = 80
+SIZE_TOLERANCE = 0.05
 SOURCES = ("include", "src", "lab", "dash", "cli")  # what CONTRIBUTING's table is about
-ROOT_FOLDERS = (*SOURCES, "web", "python", "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", "abi", ".ci")
+ROOT_FOLDERS = (*SOURCES, "web", "python", "mpi", "cuda", "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", "abi", ".ci")
 TEXT = (".c", ".h", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml", ".abi")
 
 # name in the table -> (headers, sonames); LAPACK has no header: its functions are declared where they are called
@@ -32,7 +35,7 @@ LIBRARIES = {
 }
 LIBC_HEADERS = re.compile(r"^((arpa|linux|net|netinet|sys)/\w+|assert|ctype|dirent|dlfcn|endian|errno|fcntl|float|fnmatch|ftw|getopt|glob|"
                           r"immintrin|inttypes|limits|locale|math|netdb|poll|pthread|pwd|sched|semaphore|setjmp|signal|spawn|std\w+|"
-                          r"strings?|termios|threads|time|unistd|wchar)\.h$")
+                          r"strings?|sysexits|termios|threads|time|unistd|wchar)\.h$")
 NO_LIBRARY = re.compile(r"^(libc|libm|libpthread|librt|libdl|libgcc_s|ld-linux.*|lib[a-z]+san|libclang_rt.*)\.so")  # sanitizers' too
 
 
@@ -302,6 +305,20 @@ def check_references(tree):
                 yield f"{path}: names section {numbers}, which {page or 'it'} does not have"
 
 
+def check_comments(tree):
+    """Sources that a comment names are there: folder/file.h from src/ or from the root, file.h anywhere."""
+    names = {os.path.basename(path) for path in tree.names}
+    for path, text in sorted(tree.sources((*SOURCES, "mpi")).items()):
+        for comment in findall(r"(?s)/\*.*?\*/", text):
+            for name in findall(r"(?<![\w/<.])((?:[a-z_]+/)*[a-z_0-9]{3,}\.[ch])\b", comment):
+                there = [f"{top}{name}" in tree.names for top in ("", "src/", "include/", "tests/")]
+                if not (any(there) if "/" in name else name in names or LIBC_HEADERS.search(name)):
+                    yield f"{path}: a comment names {name}, which is not there"
+            for name in findall(r"(?<![\w/.])(src/[a-z]+)\b(?!/)", comment):
+                if name not in tree.names:
+                    yield f"{path}: a comment names {name}, which is not there"
+
+
 def check_options(tree):
     """No text of the libraries names an option of the program, which other callers do not have."""
     for path, text in sorted(tree.texts.items()):
@@ -318,7 +335,35 @@ def check_recorded(tree):
                 yield f"{path}: the path of a machine: {name}"
 
 
-RULES = (check_recorded, check_options, check_includes, check_names, check_lengths, check_map, check_links, check_paths, check_references)
+def check_size(tree):
+    """The lines of CONTRIBUTING's "Size" are those of the tree, to SIZE_TOLERANCE."""
+    part = tree.texts["CONTRIBUTING.md"].split("\n### Size\n", 1)[1].split("\n## ", 1)[0]
+    lines = {path: text.count("\n") for path, text in tree.sources().items()}
+    total = 0
+    for row in re.findall(r"^\|(.+)\|$", part, re.M):
+        cells = [cell.strip() for cell in row.split("|")]
+        said, names = cells[-1].replace(",", ""), re.findall(r"`([^`]+)`", cells[-2])
+        if not said.isdigit():
+            continue
+        if not names:  # the sum
+            found = total
+        elif any(name.endswith("/") for name in names):  # a folder, then patterns of names in it; without them all of it
+            found, folder, whole = 0, "", False
+            for name, after in zip(names, [*names[1:], "/"]):
+                if name.endswith("/"):
+                    folder, whole = name, after.endswith("/")
+                found += sum(count for path, count in lines.items()
+                             if os.path.dirname(path) + "/" == folder and (whole or not name.endswith("/")
+                             and fnmatch.fnmatch(os.path.basename(path).rsplit(".", 1)[0], name)))
+        else:
+            folders = [name if name in tree.names else f"src/{name}" for name in names]
+            found = sum(count for path, count in lines.items() if os.path.dirname(path) in folders)
+            total += found
+        if abs(found - int(said)) > SIZE_TOLERANCE * int(said):
+            yield f"CONTRIBUTING.md: \"Size\": {cells[-2] or 'the sum'}: {found} lines, not {said}"
+
+
+RULES = (check_size, check_recorded, check_options, check_comments, check_includes, check_names, check_lengths, check_map, check_links, check_paths, check_references)
 
 
 def complaints(tree, linked):
@@ -344,6 +389,7 @@ BREACHES = [
     ("CONTRIBUTING.md", "| math, base | libzip, cJSON |", "| math, base | libzip, zstd |", "src/data/ does not call zstd"),
     ("CONTRIBUTING.md", "| math, base | libzip, cJSON |", "| math, base | – |", "links libzip"),
     ("CONTRIBUTING.md", ", zstd, OpenSSL 3", ", OpenSSL 3", "does not list zstd"),
+    ("cli/cli.c", None, "/* long */\n" * 2000, "\"Size\": `cli`"),
     ("CONTRIBUTING.md", "| `lab/` |", "| `laboratory/` |", "there is no laboratory/"),
     ("docs/algorithm.md", "`groups_find`", "`groups_seek`", "groups_seek is not in src/out/groups.c"),
     ("docs/algorithm.md", "`src/out/groups.c`", "`src/out/gruppen.c`", "there is no src/out/gruppen.c"),
@@ -355,6 +401,8 @@ BREACHES = [
     ("src/base/rng.c", None, "/* section 4 */\n", "names section 4"),
     ("docs/protocol.md", None, "\nSee section 77.\n", "names section 77"),
     ("docs/data.md", None, "\nSee [x](protocol.md), section 78.\n", "names section 78"),
+    ("src/base/rng.c", None, "/* sim/replay.h */\n", "a comment names sim/replay.h"),
+    ("src/base/rng.c", None, "/* the steps of src/admm */\n", "a comment names src/admm"),
     ("src/base/rng.c", None, '/* docs/algorithm.md, "No\n * such heading" */\n', 'no heading "No such heading"'),
 ]
 

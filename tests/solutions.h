@@ -62,7 +62,7 @@ TOOL void random_row(rng *r, hfsad_loss_kind kind, double *x, double *y)
         x[m] = rng_next_normal(r) * (m % 4 == 1 ? 2 : 1) + (m > 0 ? 0.3 * x[m - 1] : 0);
         s += m % 2 ? 0 : x[m] * (1 - 0.3 * (double)m / M);
     }
-    const double heavy = rng_next_normal(r) / sqrt(rng_next_exponential(r));
+    const double heavy = rng_next_normal(r) / sqrt(exponential(r));
     if (has_labels(kind))
         *y = s + 1.5 * rng_next_normal(r) > 0 ? 1 : -1;
     else if (kind == HFSAD_LOSS_POISSON)

@@ -34,7 +34,7 @@ static void make_data(shape s)
         const bool here = i == n - 1;
         fprintf(f, "\nedge%zu,%s%zu,%.17g", here && s.change == OTHER_EDGE ? 9 : client % 3,
                 here && s.change == OTHER_NAME ? "d" : "c", client,
-                rng_next_exponential(&r) + (here && s.change == OTHER_Y ? 1e-9 : 0));
+                exponential(&r) + (here && s.change == OTHER_Y ? 1e-9 : 0));
         for (size_t m = 0; m < s.M; m++)
             fprintf(f, ",%.17g", s.scale * rng_next_normal(&r) + (here && m == 0 && s.change == OTHER_X ? 1e-9 : 0));
     }

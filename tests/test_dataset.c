@@ -293,7 +293,7 @@ static void test_many_rows(void **state)
         assert_int_equal(dataset_builder_create(&b, s->M, &err), HFSAD_OK);
         for (size_t row = 0; row < s->n_rows; row++) {
             a->client_of[row] = single ? row : sorted ? row * a->clients / s->n_rows : rng_next_below(&r, a->clients);
-            a->weight[row] = weighted && rng_next_below(&r, 3) ? rng_next_exponential(&r) + 1e-3 : 1;
+            a->weight[row] = weighted && rng_next_below(&r, 3) ? -log(rng_next_uniform(&r)) + 1e-3 : 1;
             add_row(b, s, a, row);
         }
         const bool asked = single || seed % 7 == 0;

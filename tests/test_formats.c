@@ -102,7 +102,7 @@ static void draw(federation *f, rng *r, double fill, bool single, bool weights)
             snprintf(m->name, sizeof m->name, "client%zu", c * c + 1);
             for (size_t row = 0; row < m->n_rows; row++) {
                 m->y[row] = single ? (double)(float)rng_next_normal(r) : rng_next_normal(r);
-                m->weight[row] = weights && rng_next_below(r, 2) ? rng_next_exponential(r) + 0.01 : 1;
+                m->weight[row] = weights && rng_next_below(r, 2) ? -log(rng_next_uniform(r)) + 0.01 : 1;
                 f->any_weight |= m->weight[row] != 1;
                 for (size_t i = 0; i < f->M; i++) {
                     const double x = rng_next_normal(r);

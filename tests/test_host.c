@@ -3,6 +3,7 @@
 #include "federation.h"
 
 #include "net/host_parts.h"
+#include "transport_local.h"
 
 #include <signal.h>
 #include <sys/resource.h>

@@ -220,7 +220,7 @@ static uint64_t problems_asked(void)
 
 static double draw_y(rng *r, hfsad_loss_kind kind, double s)
 {
-    const double noise = rng_next_normal(r) / sqrt(rng_next_exponential(r) + 0.01);
+    const double noise = rng_next_normal(r) / sqrt(exponential(r) + 0.01);
     if (has_labels(kind))
         return s + noise > 0 ? 1 : -1;
     return kind == HFSAD_LOSS_POISSON ? floor(exp(fmin(0.5 * s + 0.3 * noise, 5))) : s + noise;

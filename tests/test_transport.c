@@ -7,6 +7,7 @@
 #include "net/keys.h"
 #include "net/transport.h"
 #include "tools.h"
+#include "transport_local.h"
 
 #include <sys/stat.h>
 

@@ -25,6 +25,12 @@ TOOL double uniform(rng *r, double low, double high)
     return low + (high - low) * rng_next_uniform(r);
 }
 
+/* Rate 1. */
+TOOL double exponential(rng *r)
+{
+    return -log(rng_next_uniform(r));
+}
+
 /* Spread over powers of ten. */
 TOOL double log_uniform(rng *r, double low, double high)
 {
@@ -109,7 +115,7 @@ TOOL dataset *random_dataset(rng *r, size_t edges, const char *const *paths, con
                 x[m] = below(r, 5) ? rng_next_normal(r) : 0;
                 s += m % 3 ? 0 : x[m] / sqrt((double)M / 3 + 1);
             }
-            const double y = labels ? (s > 0 ? 1 : -1) : s * s + 0.1 * rng_next_exponential(r);
+            const double y = labels ? (s > 0 ? 1 : -1) : s * s + 0.1 * exponential(r);
             ok(dataset_builder_add(b, paths[e], name, y, x, NULL, 0, &err), &err);
         }
     ok(dataset_builder_finish(b, &d, &err), &err);

@@ -45,7 +45,7 @@ HFSAD_API const char *hfsad_version(void);
 
 /* ---- status ------------------------------------------------------------------------------------------- */
 
-/* name, text. The world can fail in these ways; our own mistakes are assertions. */
+/* name, text. Errors of input and environment; bugs of the library are assertions. */
 #define HFSAD_STATUS_LIST(X)                                                                                           \
     X(OK, "ok")                                                                                                        \
     X(ERROR_INPUT, "the spec, the data or an argument is wrong")                                                       \
@@ -283,14 +283,14 @@ HFSAD_API bool hfsad_settings_override_at(size_t i, hfsad_setting *setting);
 typedef struct {
     size_t node;          /* as in hfsad_run_node_name */
     size_t rows;          /* at least 1 */
-    size_t M;             /* numbers of a model: features, and the intercept last if there is one */
+    size_t M;             /* count of numbers in a model: the features, then the intercept if there is one */
     const double *y;      /* rows */
     const double *weight; /* rows; NULL: all 1 */
     const void *inside;   /* for the functions below */
 } hfsad_client;
 
-/* <x, w> of a row; g += a x; the row as M numbers. A row costs its non-zeros if the data is sparse, and all three
- * know of intercept and standardisation. */
+/* The product <x, w> of a row; g += a x; the row as M numbers. All three include intercept and standardisation, and
+ * take time proportional to the non-zeros of a sparse row. */
 HFSAD_API double hfsad_client_dot(const hfsad_client *client, size_t row, const double *w);
 HFSAD_API void hfsad_client_add(const hfsad_client *client, size_t row, double a, double *g);
 HFSAD_API void hfsad_client_row(const hfsad_client *client, size_t row, double *x);
@@ -300,34 +300,34 @@ HFSAD_API void hfsad_client_row(const hfsad_client *client, size_t row, double *
  * (auto: prox).
  *
  * Every slot is called for different clients from different threads at once, never for one client twice at once. It
- * must give the same result for the same arguments, must not change anything that another client's call reads, keeps no
- * pointer beyond the call, and may block and allocate, though time in it is time of the run. Row weights are the loss's
- * own business; loss.scale is not applied.
+ * must give the same result for the same arguments, must not change anything that another client's call reads, and must
+ * not keep a pointer after the call. It may block and allocate. The loss applies row weights itself; loss.scale is not
+ * applied.
  */
 typedef struct {
     size_t size;   /* sizeof(hfsad_own_loss), by the caller */
-    void *context; /* handed to every call; the program's, must outlive the run */
+    void *context; /* passed to every call; belongs to the caller and must outlive the run */
     /* f(w), finite for every finite w. */
     double (*value)(void *context, const hfsad_client *client, const double *w);
-    /* w = argmin f(w) + sigma/2 |w - v|^2, sigma > 0. On entry w holds the client's last w, to start from. v and w are
-     * apart. loss.box does not go with it. */
+    /* w = argmin f(w) + sigma/2 |w - v|^2, sigma > 0. On entry w is the client's last w, a starting point. v and w do
+     * not overlap. loss.box is an error with it. */
     void (*prox)(void *context, const hfsad_client *client, const double *v, double sigma, double *w);
     /* g = the gradient at w (all M numbers written); returns f(w). The client then steps by linearising: f must have a
      * Lipschitz gradient on bounded sets, which is found by backtracking. */
     double (*gradient)(void *context, const hfsad_client *client, const double *w, double *g);
 } hfsad_own_loss;
 
-/* What clients whose loss.kind is `own` use. The struct is copied. In a federation the process of a client supplies it;
- * the cloud and the edges need only the kind. */
+/* Sets the loss of clients whose loss.kind is `own`. The struct is copied. In a federation the process of a client
+ * supplies it; the cloud and the edges need only the kind. */
 HFSAD_API hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_loss *loss, hfsad_error *err);
 
 /* ---- data in memory ---- */
 
 /*
- * The rows of all clients as arrays of the caller. First the shape, then x (dense or sparse), y, the node of every row
- * and what else there is, in any order; a function that is called twice replaces what it gave before. Shapes are
- * checked as they come, the numbers when the data is first used. All functions but hfsad_data_free fail while something
- * that was made from the data still uses it.
+ * The rows of all clients as arrays of the caller. Create the data with its shape, then set x (dense or sparse), y, the
+ * node of every row and the optional parts, in any order; a second call of a function replaces the first. Shapes are
+ * checked at once, numbers when the data is first used. All functions except hfsad_data_free fail while a run or a
+ * result uses the data.
  */
 typedef struct hfsad_data hfsad_data;
 
@@ -345,7 +345,7 @@ typedef enum { HFSAD_COPY, HFSAD_BORROW } hfsad_keep;
 
 HFSAD_API hfsad_status hfsad_data_create(hfsad_data **data, size_t rows, size_t features, hfsad_keep keep,
                                          hfsad_error *err);
-/* Takes a reference away; the memory goes with the last run or result that uses it. NULL is allowed. */
+/* Releases the caller's reference; the memory is freed with the last run or result that uses it. NULL is allowed. */
 HFSAD_API void hfsad_data_free(hfsad_data *data);
 
 /* Feature m of row r is x[r * row_stride + m * column_stride]; strides count numbers, not bytes. */
@@ -364,7 +364,7 @@ HFSAD_API hfsad_status hfsad_data_weights(hfsad_data *data, const double *weight
 /* The client of every row with its path: "edge1/client7", "region2/edge1/client7", "client7" (right below the cloud).
  */
 HFSAD_API hfsad_status hfsad_data_paths(hfsad_data *data, const char *const *paths, hfsad_error *err);
-/* The same as numbers: row r belongs to the client paths[codes[r]]. A path that no row uses is no client. */
+/* The same with integer codes: row r belongs to the client paths[codes[r]]. Paths without rows are ignored. */
 HFSAD_API hfsad_status hfsad_data_codes(hfsad_data *data, const int64_t *codes, const char *const *paths,
                                         size_t n_paths, hfsad_error *err);
 /* A name for every feature. */
@@ -394,17 +394,18 @@ typedef struct {
 
 /* A federation in this process: the tree, the data and the state of every link. */
 typedef struct hfsad_run hfsad_run;
-/* What came of one. */
+/* The result of a run. */
 typedef struct hfsad_result hfsad_result;
 
-/* Reads the data that the spec names and takes all memory. threads = 0: one per core. The spec may be freed. */
+/* Reads the data that the spec names and allocates all memory. threads = 0: one per core. The spec may be freed
+ * afterwards. */
 HFSAD_API hfsad_status hfsad_run_create(hfsad_run **run, const hfsad_spec *spec, unsigned threads, hfsad_error *err);
-/* The same on data in memory; the spec's `data` is not looked at. */
+/* The same on data in memory; the spec's `data` is ignored. */
 HFSAD_API hfsad_status hfsad_run_create_on(hfsad_run **run, const hfsad_spec *spec, hfsad_data *data, unsigned threads,
                                            hfsad_error *err);
 HFSAD_API void hfsad_run_free(hfsad_run *run);
-/* The settings of the run with the numbers that the presets came to, for hfsad_spec_get; the run owns it. A setting
- * that differs between nodes of a tier stays auto. */
+/* The settings of the run with the numbers that the presets have chosen, for hfsad_spec_get; it belongs to the run. A
+ * setting that differs between nodes of a tier stays auto. */
 HFSAD_API const hfsad_spec *hfsad_run_settings(const hfsad_run *run);
 /* One global iteration; allocates nothing. */
 HFSAD_API void hfsad_run_iterate(hfsad_run *run);
@@ -414,28 +415,29 @@ HFSAD_API hfsad_status hfsad_run_measure(hfsad_run *run, const hfsad_figures **f
 /* Whether the stop rule's tolerances were met at the last measurement. */
 HFSAD_API bool hfsad_run_converged(const hfsad_run *run);
 
-/* What hfsad_run_polish did. */
+/* The result of hfsad_run_polish. */
 typedef struct {
     bool accepted;
-    bool unbounded;                           /* no minimum exists: the loss falls as the model grows without end */
-    char reason[200];                         /* why not, or "" */
-    double objective_before, objective_after; /* of one model for all nodes: the cloud's, cut to the box, and this */
-    double objective_zero;                    /* and of the model 0 */
-    double gap;      /* upper bound on objective_after less its least value (convex problems); INFINITY: not known;
-                 NAN: not accepted */
-    double residual; /* largest derivative that is left over the sum of what it is made of */
+    bool unbounded;   /* no minimum exists: the loss decreases without limit as the model grows */
+    char reason[200]; /* why it was not accepted, or "" */
+    double objective_before,
+        objective_after;   /* of one model for all nodes: the cloud's, cut to the box; the polished one */
+    double objective_zero; /* of the model 0 */
+    double gap;            /* upper bound on objective_after minus the minimum (convex problems); INFINITY: not known;
+                       NAN: not accepted */
+    double residual;       /* largest remaining derivative, relative to the sum of the sizes of its terms */
     double relative_error; /* NAN if the truth is not known */
-    uint64_t exchanges;    /* questions that went to all clients and came back as sums */
+    uint64_t exchanges;    /* number of questions to all clients, each answered by sums */
     uint64_t bytes_up, bytes_down;
     double seconds;
 } hfsad_polish;
 
 /*
- * The last stage of a run: one model for all nodes at which the objective is the least (convex losses), or stationary
- * (phase retrieval, mcp and scad priors), without smoothing. Where it is accepted hfsad_run_node_model gives it for
- * every node, until the run iterates again; its state stays as it was. `proceed`, which may be NULL, is called before
- * every exchange; if it returns false, the polish ends and changes nothing. *result, unless result is NULL, belongs to
- * the run until it iterates or is polished again.
+ * The last stage of a run: finds one model for all nodes that minimises the objective without smoothing (convex
+ * losses), or is stationary (phase retrieval, mcp and scad priors). If the model is accepted, hfsad_run_node_model
+ * returns it for every node until the run iterates again; the state of the run does not change. `proceed` (may be NULL)
+ * is called before every exchange; if it returns false, the polish ends and changes nothing. *result (result may be
+ * NULL) belongs to the run until the run iterates or is polished again.
  */
 HFSAD_API hfsad_status hfsad_run_polish(hfsad_run *run, bool (*proceed)(void *context, const hfsad_polish *so_far),
                                         void *context, const hfsad_polish **result, hfsad_error *err);
@@ -443,37 +445,38 @@ HFSAD_API hfsad_status hfsad_run_polish(hfsad_run *run, bool (*proceed)(void *co
 /* Whether the run's models are at the optimum. */
 typedef enum {
     HFSAD_VERDICT_UNKNOWN,       /* no bound is known: the problem is not convex, or was not polished */
-    HFSAD_VERDICT_CONVERGED,     /* the objective is at most HFSAD_VERDICT_GAP of its least value above it */
-    HFSAD_VERDICT_NOT_CONVERGED, /* that cannot be shown */
+    HFSAD_VERDICT_CONVERGED,     /* the objective is at most HFSAD_VERDICT_GAP above its minimum, relatively */
+    HFSAD_VERDICT_NOT_CONVERGED, /* this could not be proven */
 } hfsad_verdict_kind;
 
 #define HFSAD_VERDICT_GAP 1e-4
 
 typedef struct {
     hfsad_verdict_kind kind;
-    double gap;     /* upper bound on the objective less its least value; NAN: not known */
+    double gap;     /* upper bound on the objective minus its minimum; NAN: not known */
     char text[400]; /* one line: "converged: ...", "not converged: ... and the way out", "not known: ... and why" */
 } hfsad_verdict;
 
-/* Of the run as it stands, after hfsad_run_polish if there was one; the run owns it until the next call. */
+/* The verdict on the current state of the run, after hfsad_run_polish if there was one; it belongs to the run until the
+ * next call. */
 HFSAD_API const hfsad_verdict *hfsad_run_verdict(hfsad_run *run);
 
 /* Writes a checkpoint, replacing the file whole; run must not be iterating. Its folder must exist. */
 HFSAD_API hfsad_status hfsad_run_save(const hfsad_run *run, const char *path, hfsad_error *err);
-/* Puts a run that was made from the same spec and data into the state of the checkpoint, from which it goes on to the
- * same bits, whatever the number of threads. Of the settings, run.iterations, run.stop and output (but output.clients)
- * may differ. On failure the run is as it was. */
+/* Restores a checkpoint into a run with the same spec and data. The run then continues to the same bits, with any
+ * number of threads. Of the settings, run.iterations, run.stop and output (except output.clients) may differ. On
+ * failure the run is unchanged. */
 HFSAD_API hfsad_status hfsad_run_resume(hfsad_run *run, const char *path, hfsad_error *err);
 
-/* Numbers of a model: the features, and the intercept behind them if there is one. */
+/* Count of numbers in a model: the features, then the intercept if there is one. */
 HFSAD_API size_t hfsad_run_features(const hfsad_run *run);
 HFSAD_API bool hfsad_run_intercept(const hfsad_run *run);
 HFSAD_API size_t hfsad_run_nodes(const hfsad_run *run);
 /* Node 0 is the cloud, then the inner nodes by depth, then the clients: "cloud", "edge1", "edge1/client7". The
  * name is written to buffer (cut to size) and its full length is returned. */
 HFSAD_API size_t hfsad_run_node_name(const hfsad_run *run, size_t node, char *buffer, size_t size);
-/* Copies the node's w, in the units of the data. A client's own w is kept if the spec's output.clients is true;
- * otherwise its copy z stands for it. */
+/* Copies the node's w, in the units of the data. If the spec's output.clients is false, a client has its copy z instead
+ * of its own w. */
 HFSAD_API void hfsad_run_node_model(const hfsad_run *run, size_t node, double *w);
 
 /* ---- training ---- */
@@ -495,34 +498,34 @@ typedef enum {
 /* "tolerance" */
 HFSAD_API const char *hfsad_stop_name(hfsad_stop stop);
 
-/* What a callback is told; the library owns it. */
+/* Argument of a callback; it belongs to the library. */
 typedef struct {
     const hfsad_figures *figures; /* of the last row of the trace */
     const hfsad_polish *polish;   /* NULL: the row is new; otherwise the polish so far, before its next exchange */
 } hfsad_progress;
 
-/* false: stop here. Called by the thread that trains, between iterations; it may read the run, write it to a folder
- * and save it, but not change it. */
+/* Returns false to stop the training. Called by the training thread between iterations; it may read the run, write it
+ * to a folder and save it, but must not change it. */
 typedef bool (*hfsad_callback)(void *context, const hfsad_progress *progress);
 
 /*
- * Trains from the current state of the run, by run.iterations, run.stop, run.trace_every and run.polish. callback,
- * which may be NULL, sees every row of the trace, the start as iteration 0, and the polish. *result, unless result is
- * NULL, becomes what came of it, also after HFSAD_ERROR_DIVERGED; otherwise NULL on failure. A run that was cancelled
- * goes on by another call, to the same bits.
+ * Trains from the current state of the run, by run.iterations, run.stop, run.trace_every and run.polish. callback (may
+ * be NULL) is called for every row of the trace, with the start as iteration 0, and during the polish. *result (result
+ * may be NULL) becomes the result, also after HFSAD_ERROR_DIVERGED; NULL on any other failure. Another call continues a
+ * cancelled run, to the same bits.
  */
 HFSAD_API hfsad_status hfsad_run_train(hfsad_run *run, hfsad_callback callback, void *context, hfsad_result **result,
                                        hfsad_error *err);
-/* Ends the training, or the next one if none is under way, after the current iteration. From any thread, and from a
- * signal handler. */
+/* Ends the current training after its current iteration, or the next training if none is under way. May be called from
+ * any thread and from a signal handler. */
 HFSAD_API void hfsad_run_cancel(hfsad_run *run);
-/* Starts every node from its model in `from`, a node that `from` lacks from its nearest ancestor's. Before the first
- * iteration. */
+/* Starts every node from its model in `from`, or from its nearest ancestor's if `from` lacks the node. Call it before
+ * the first iteration. */
 HFSAD_API hfsad_status hfsad_run_warm_start(hfsad_run *run, const hfsad_result *from, hfsad_error *err);
-/* Writes trace.csv, model.csv, state.csv, summary.json and checkpoint.bin, as `hfsad run` does; makes the folder. */
+/* Writes trace.csv, model.csv, state.csv, summary.json and checkpoint.bin, as `hfsad run` does; creates the folder. */
 HFSAD_API hfsad_status hfsad_run_write(hfsad_run *run, const char *folder, hfsad_error *err);
 
-/* Whether the last training ended by run.stop.time; what to try if the iterates are no longer finite. */
+/* Whether run.stop.time ended the last training. hfsad_run_remedy: advice if the iterates diverge. */
 HFSAD_API bool hfsad_run_timed_out(const hfsad_run *run);
 HFSAD_API const char *hfsad_run_remedy(const hfsad_run *run);
 /* The number of repairs of the safeguard so far, and the iteration of the last. */
@@ -535,12 +538,12 @@ typedef struct hfsad_job hfsad_job;
 /* The texts must outlive the job. */
 typedef struct {
     size_t size;           /* sizeof(hfsad_job_settings), by the caller; members that do not apply are 0 */
-    const char *folder;    /* for the output; made when the training begins */
+    const char *folder;    /* for the output; created when the training begins */
     const char *spec_path; /* file of the spec; may be NULL if a run is resumed */
-    bool resume;           /* the folder has a run, which goes on from its checkpoint */
-    bool force;            /* results of another spec in the folder are replaced */
+    bool resume;           /* continue the run in the folder from its checkpoint */
+    bool force;            /* replace results of another spec in the folder */
     unsigned threads;      /* 0: one per core */
-    const char *replay;    /* record of a federation, which is repeated */
+    const char *replay;    /* record of a federation to repeat */
     const char *warm;      /* output folder or model.csv that every node starts from */
     const char *device;    /* "cuda"; NULL: the processor */
     void *context;
@@ -552,24 +555,24 @@ typedef struct {
 typedef struct {
     size_t size; /* sizeof(hfsad_job_hooks), by the caller */
     void *context;
-    /* The folder is there and locked; false ends the job with HFSAD_ERROR_INPUT. */
+    /* Called when the folder exists and is locked; false ends the job with HFSAD_ERROR_INPUT. */
     bool (*opened)(void *context);
-    /* Asked after every iteration: whether to stop here. */
+    /* Called after every iteration; true: stop. */
     bool (*cancelled)(void *context);
     void (*row)(void *context, const hfsad_figures *row);
     void (*begun)(void *context, const hfsad_figures *figures);
     void (*iterated)(void *context, uint64_t iteration, const hfsad_figures *figures);
-    /* The folder could not be brought up to date; the run continues and tries again later. */
+    /* The folder could not be updated; the run continues and tries again later. */
     void (*unwritten)(void *context, const hfsad_figures *figures, const char *why);
-    /* Before the polish, and before each of its exchanges; false: give it up. */
+    /* Called before the polish, and before each of its exchanges; false: stop the polish. */
     void (*trained)(void *context);
     bool (*polishing)(void *context, const hfsad_polish *so_far);
 } hfsad_job_hooks;
 
-/* Everything that can be wrong with spec, data and settings is found here; nothing is written. */
+/* Checks spec, data and settings completely; writes nothing. */
 HFSAD_API hfsad_status hfsad_job_create(hfsad_job **job, const hfsad_job_settings *settings, hfsad_error *err);
 /* Trains to the end, or until it is cancelled, and writes the folder on the way and at the end. A run that diverges is
- * no error here: *stop says it. */
+ * not an error here: *stop is HFSAD_STOP_DIVERGED. */
 HFSAD_API hfsad_status hfsad_job_train(hfsad_job *job, const hfsad_job_hooks *hooks, hfsad_stop *stop,
                                        hfsad_error *err);
 /* NULL is allowed. */
@@ -585,10 +588,10 @@ HFSAD_API hfsad_status hfsad_folder_check_owner(const char *folder, const char *
 
 /* ---- results ---- */
 
-/* What came of a run, in arrays of its own. Nothing changes a result: any number of threads may read one at once. What
- * the functions point to belongs to the result. */
+/* The result of a run, in its own arrays. A result never changes, and any number of threads may read it at the same
+ * time. Returned pointers belong to the result. */
 
-/* Of the run as it stands. */
+/* The result of the current state of a run. */
 HFSAD_API hfsad_status hfsad_result_take(hfsad_result **result, hfsad_run *run, hfsad_error *err);
 /* From the output folder of `hfsad run`, `hfsad up` or hfsad_run_write. */
 HFSAD_API hfsad_status hfsad_result_load(hfsad_result **result, const char *folder, hfsad_error *err);
@@ -599,7 +602,7 @@ HFSAD_API void hfsad_result_free(hfsad_result *result);
 /* Node 0 is the cloud, then the other inner nodes, then the clients, which are left out if output.clients is false. */
 HFSAD_API size_t hfsad_result_nodes(const hfsad_result *result);
 HFSAD_API size_t hfsad_result_inner_nodes(const hfsad_result *result);
-/* Numbers of a model, the intercept last if there is one. */
+/* Count of numbers in a model; the intercept is the last if there is one. */
 HFSAD_API size_t hfsad_result_width(const hfsad_result *result);
 HFSAD_API bool hfsad_result_intercept(const hfsad_result *result);
 /* Standard errors of the cloud's model, `width` numbers, NAN for a coefficient without one; NULL: the run had no
@@ -617,9 +620,9 @@ HFSAD_API size_t hfsad_result_trace_columns(const hfsad_result *result);
 HFSAD_API const char *hfsad_result_trace_name(const hfsad_result *result, size_t column);
 HFSAD_API const double *hfsad_result_trace(const hfsad_result *result, const char *name);
 
-/* The groups of clients that mcp and scad links found; 0: no link lets go. */
+/* The number of groups of clients that mcp and scad links have found; 0: no link of this kind. */
 HFSAD_API size_t hfsad_result_groups(const hfsad_result *result);
-/* The group of a client's node, counted from 0, the cloud's. */
+/* The group of a client's node, from 0; group 0 has the cloud's model. */
 HFSAD_API size_t hfsad_result_group(const hfsad_result *result, size_t node);
 
 /* Why the run stopped, and whether its models are at the optimum. */
@@ -644,10 +647,10 @@ HFSAD_API hfsad_status hfsad_result_predict(const hfsad_result *result, hfsad_da
 
 #define HFSAD_WITH_WORDS "auto", "client", "edge", "cloud" /* of hfsad_with */
 
-/* Part of a table, after `done` of `rows` rows; false: no more is wanted. */
+/* Receives part of a table, after `done` of `rows` rows; returns false to stop. */
 typedef bool hfsad_put(void *context, const char *text, size_t length, size_t done, size_t rows);
-/* The predictions for a file of rows by the models of an output folder, as `hfsad predict` prints them. Nothing is put
- * before all rows are predicted. */
+/* The predictions for a file of rows by the models of an output folder, as `hfsad predict` prints them. `put` is called
+ * only after all rows are predicted. */
 HFSAD_API hfsad_status hfsad_predict_table(const char *folder, const char *data, hfsad_with with, hfsad_put *put,
                                            void *context, hfsad_error *err);
 /* The group, the weights of all groups and the model of every client in a file of rows with y, as `hfsad assign` prints
@@ -655,7 +658,7 @@ HFSAD_API hfsad_status hfsad_predict_table(const char *folder, const char *data,
 HFSAD_API hfsad_status hfsad_assign_table(const char *folder, const char *data, hfsad_put *put, void *context,
                                           hfsad_error *err);
 
-/* What `hfsad evaluate` does with files. */
+/* Evaluation of files, as `hfsad evaluate` does it. */
 typedef struct {
     size_t size;        /* sizeof(hfsad_evaluate_settings), by the caller; members that do not apply are 0 */
     const char *model;  /* output folder */
@@ -665,7 +668,7 @@ typedef struct {
     const char *groups; /* CSV client,group; NULL: the groups that the run found */
     const char *out;    /* folder for evaluation.csv and evaluation.json; NULL: no files */
     void *context;
-    /* Asked after every client, and before the files take their places: false leaves the folder as it was. */
+    /* Called after every client, and before the files are replaced; false: stop, and leave the folder unchanged. */
     bool (*proceed)(void *context, size_t done, size_t clients);
 } hfsad_evaluate_settings;
 /* *table: the table that the program prints, to be freed by free. */
@@ -675,9 +678,9 @@ HFSAD_API hfsad_status hfsad_evaluate_folder(const hfsad_evaluate_settings *sett
 typedef struct {
     size_t size; /* sizeof(hfsad_row_figures), by the caller */
     size_t rows;
-    double weight;   /* of the rows, added up */
-    double loss;     /* mean over the rows, weights honoured */
-    double total;    /* of the clients' losses: each a sum or a mean, as loss.scale says */
+    double weight;   /* sum of the rows' weights */
+    double loss;     /* weighted mean over the rows */
+    double total;    /* sum of the clients' losses, each a sum or a mean as loss.scale says */
     double accuracy; /* logistic, hinge: share of right labels */
     double coverage; /* quantile: share of rows with y at or below the prediction */
     /* Rows without labels: root mean square and mean absolute error of the prediction, share of explained variance. */
@@ -690,7 +693,7 @@ typedef struct {
 
 typedef struct hfsad_evaluation hfsad_evaluation;
 
-/* How well the models do on rows with y, by the loss that they were trained with. */
+/* Evaluates the models on rows with y, with the loss of the training. */
 HFSAD_API hfsad_status hfsad_result_evaluate(const hfsad_result *result, hfsad_data *data, hfsad_with with,
                                              hfsad_evaluation **evaluation, hfsad_error *err);
 HFSAD_API void hfsad_evaluation_free(hfsad_evaluation *evaluation);
@@ -723,8 +726,8 @@ typedef struct {
     size_t n_lambdas;         /* 0: 30 */
     double ratio;             /* the last lambda over the first; 0: 1e-3 */
     bool edges;               /* the prior of the edges; otherwise of the cloud */
-    double heldout_share;     /* of every client's rows, to judge by; 0: none */
-    hfsad_data *heldout;      /* rows to judge by; NULL: none */
+    double heldout_share;     /* fraction of every client's rows to hold out; 0: none */
+    hfsad_data *heldout;      /* held-out rows; NULL: none */
     const char *heldout_file; /* the same in a file */
     hfsad_select select;      /* HELDOUT needs held-out rows */
     unsigned threads;         /* 0: one per core */
@@ -747,16 +750,15 @@ typedef struct {
     double relative_error;      /* NAN: the truth is not known */
     double cv_loss, cv_error;   /* mean loss over the folds, and its standard error; NAN: there are none */
     hfsad_verdict_kind verdict; /* a path by star proves its points */
-    double gap_bound;           /* how far objective is above its minimum at most; NAN: not known */
+    double gap_bound;           /* upper bound on the objective minus its minimum; NAN: not known */
 } hfsad_path_point;
 
-/* data: NULL: what the spec names. Nothing is kept of settings but the data. */
+/* data NULL: the data that the spec names. Of settings only the data must stay valid after the call. */
 HFSAD_API hfsad_status hfsad_path_create(hfsad_path **path, const hfsad_spec *spec, hfsad_data *data,
                                          const hfsad_path_settings *settings, hfsad_error *err);
 HFSAD_API void hfsad_path_free(hfsad_path *path);
-/* Trains all points. point, which may be NULL, sees each as it is found; false, from it or from `proceed`, which is
- * asked after every iteration and may be NULL, ends the training with HFSAD_ERROR_INPUT, and the path can only be
- * freed. */
+/* Trains all points. `point` (may be NULL) is called for each point, `proceed` (may be NULL) after every iteration. If
+ * one of them returns false, the training ends with HFSAD_ERROR_INPUT, and the path can only be freed. */
 HFSAD_API hfsad_status hfsad_path_train(hfsad_path *path,
                                         bool (*point)(void *context, size_t done, const hfsad_path_point *point),
                                         bool (*proceed)(void *context), void *context, hfsad_error *err);
@@ -765,10 +767,10 @@ HFSAD_API void hfsad_path_at(const hfsad_path *path, size_t i, hfsad_path_point 
 /* The cloud's models: `points` rows of hfsad_path_width numbers. */
 HFSAD_API size_t hfsad_path_width(const hfsad_path *path);
 HFSAD_API const double *hfsad_path_models(const hfsad_path *path);
-/* The index of the point that is chosen, and its whole result; the run is made once more for it. */
+/* The index of the chosen point, and its complete result, for which the run is repeated. */
 HFSAD_API size_t hfsad_path_chosen(const hfsad_path *path);
 HFSAD_API hfsad_status hfsad_path_result(hfsad_path *path, hfsad_result **result, hfsad_error *err);
-/* The verdict on the run as a whole, which says why no point can be proven. */
+/* The verdict on the whole path; it says why points could not be proven. */
 HFSAD_API const hfsad_verdict *hfsad_path_verdict(const hfsad_path *path);
 /* The text of path.csv, to be freed by free: a row per point with its figures and the cloud's model; NULL: no memory.
  */

@@ -22,11 +22,6 @@ double rng_next_normal(rng *r)
     return radius * cos(two_pi * rng_next_uniform(r));
 }
 
-double rng_next_exponential(rng *r)
-{
-    return -log(rng_next_uniform(r));
-}
-
 uint64_t rng_next_below(rng *r, uint64_t n)
 {
     const uint64_t limit = UINT64_MAX - UINT64_MAX % n;

@@ -45,7 +45,6 @@ typedef struct {
 
 double rng_next_uniform(rng *r);             /* (0, 1) */
 double rng_next_normal(rng *r);              /* N(0, 1), two uniforms each */
-double rng_next_exponential(rng *r);         /* rate 1 */
 uint64_t rng_next_below(rng *r, uint64_t n); /* 0 … n-1, unbiased */
 /* index[0 … n) becomes a random permutation of itself. */
 void rng_shuffle(rng *r, size_t *index, size_t n);

@@ -84,7 +84,8 @@ void words_get_reals(word_reader *r, double *v, size_t count)
         v[i] = words_get_real(r);
 }
 
-word_reader words_part(word_reader *r, size_t count)
+/* A reader for the next `count` words. */
+static word_reader words_part(word_reader *r, size_t count)
 {
     if (count > r->left) {
         r->bad = true;

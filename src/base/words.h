@@ -36,8 +36,6 @@ double words_get_real(word_reader *r);
 void words_get_reals(word_reader *r, double *v, size_t count);
 /* The bytes, without a terminating 0; NULL if the writer was given NULL, or if too few bytes are left. */
 const char *words_get_text(word_reader *r, size_t *length);
-/* A reader for the next `count` words. */
-word_reader words_part(word_reader *r, size_t count);
 
 /* One list of the fields serves both directions: out of a state, or into it. */
 typedef struct {

@@ -9,7 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-size_t cell_runs(const cell *c)
+/* The number of runs of the clients. */
+static size_t cell_runs(const cell *c)
 {
     const size_t slots = run_slots(c->M);
     return (c->n_leaves + slots - 1) / slots;

@@ -47,15 +47,14 @@ typedef struct {
 /* A child's message as words: u becomes them; `members` of them will be added. noise: a client's source of noise, which
  * is in step k of its link, or NULL. false: a number does not fit. */
 bool cell_words(const plan *p, size_t M, double sigma, size_t members, const word_source *noise, uint64_t k, double *u);
-/* The number of runs of the clients. */
-size_t cell_runs(const cell *c);
 /* The sum of the messages of one run, into sum; returns that of sigma. */
 double cell_sum_run(const cell *c, size_t run, double *sum);
 /* The sum of all children's messages, into sum; returns that of sigma. */
 double cell_sum(const cell *c, double *sum);
 /* Adds the answers of all children to the node's own part of the figures. */
 void cell_add_tallies(const cell *c, size_t tiers, tally *t);
-/* What the links below come to for the safeguard; and with the node's own link, which its parent hears. */
+/* The strain of the links below, for the safeguard; and the same with the node's own link, which is sent to its parent.
+ */
 guard_strain cell_strain_below(const cell *c);
 guard_strain cell_strain_up(const cell *c, const inner_class *class, const hfsad_link_rule *rule,
                             const hfsad_link *link);

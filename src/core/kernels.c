@@ -40,15 +40,12 @@ bool kernels_choose(const char *name)
     return table != NULL;
 }
 
-/* Tens of thousands of numbers for an even share of the work; but a run's sum is a row of M numbers, which may cost a
- * leaf 32 bytes at most. */
-/* Blocks: sums, two centres, x, z, q, w of a narrow block, and w in the box, 8 numbers each per feature. Rows: a centre
- * and w. Both: a leaf's x and w, and the box's events. */
 size_t leaf_run_scratch(size_t M)
 {
-    const size_t rows = tree_lanes(M) == 8 ? 8 * 8 : 2;
+    const size_t rows = tree_lanes(M) == 8 ? LEAF_RUN_ROWS * 8 : 2; /* a row: its centre and w */
     return rows * M + 2 * M + box_scratch(M);
 }
+
 /* As exact_prox shares it out; the other methods need less. */
 size_t rows_scratch(size_t M, size_t rows)
 {

@@ -11,7 +11,7 @@
 
 #include "core/rows_prox.h"
 
-/* Consecutive leaves of one parent and of one class, in the block layout of model/dataset.h. */
+/* Consecutive leaves of one parent and of one class, in the block layout of data/dataset.h. */
 typedef struct {
     size_t M, count;
     uint32_t lanes; /* 8 or 1 */
@@ -32,6 +32,9 @@ typedef struct {
     double dual; /* output, if not NULL: sum of sigma^2 (|dz|^2 + |dq|^2) over the links that stepped */
 } leaf_run;
 
+/* Vectors of M * 8 numbers in the scratch of a run in blocks: sums, two centres, z before a step, w in the box. Behind
+ * them: a leaf's x and w, and the box's events. */
+enum { LEAF_RUN_ROWS = 5 };
 size_t leaf_run_scratch(size_t M);
 
 /* A leaf with many rows. */

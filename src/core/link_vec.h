@@ -144,7 +144,7 @@ VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, bool relax
 VEC_FN vec link_up(const penalty_vec *p, vec sigma, vec inv_mu, vec z, vec q)
 {
     if (penalty_is_linear(p->form)) {
-        const vec rho = vec_clip(vec_mul(vec_sub(q, z), inv_mu), vec_set(-1), vec_set(1));
+        const vec rho = vec_unit(vec_mul(vec_sub(q, z), inv_mu));
         return vec_fnma(p->slope, rho, vec_mul(sigma, q));
     }
     return vec_sub(vec_mul(sigma, q), penalty_gradient(p, vec_sub(q, z), inv_mu));

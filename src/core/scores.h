@@ -32,7 +32,7 @@ static inline double score_y(const score_losses *s, size_t k, double y)
 /* The loss of a row with K scores. */
 double scores_loss(const score_losses *s, const double *scores, double y);
 
-/* Whether a loss takes y if rows have so many scores (0: one), and how a message goes on after "the loss takes". */
+/* Whether a loss accepts y if rows have `classes` scores (0: one); and the end of a message after "the loss takes". */
 bool scores_fit(const hfsad_loss *loss, size_t classes, double y);
 const char *scores_take(const hfsad_loss *loss, size_t classes);
 

@@ -97,8 +97,8 @@ static hfsad_status refuse_level(const reader *r, size_t column, const category 
     char shown[EXCERPT_SIZE];
     if (field_is_hole(field))
         return csv_missing_level(r, column);
-    return csv_column_error(r, column, "\"%s\" is none of the %zu %s (\"%s\", ...)", excerpt(shown, field), k->n_levels,
-                            what, k->texts.text + k->levels[0]);
+    return csv_column_error(r, column, "\"%s\" is not one of the %zu %s (\"%s\", ...)", excerpt(shown, field),
+                            k->n_levels, what, k->texts.text + k->levels[0]);
 }
 
 /* Without the spaces around it, also within quotes: lists of levels have none. */

@@ -51,7 +51,7 @@ hfsad_status intake_label(const intake *in, builder_entry *entry)
     const category *k = &in->memory.labels;
     const size_t label = labels_find_number(k, entry->y);
     if (label == SIZE_MAX)
-        return error_set(in->err, HFSAD_ERROR_INPUT, "%.*s:%zu: y = %g is none of the %zu labels (\"%s\", ...)",
+        return error_set(in->err, HFSAD_ERROR_INPUT, "%.*s:%zu: y = %g is not one of the %zu labels (\"%s\", ...)",
                          NAME_SHOWN, entry->file, entry->line, entry->y, k->n_levels, k->texts.text + k->levels[0]);
     entry->y = (double)label;
     return HFSAD_OK;

@@ -20,7 +20,7 @@ typedef struct {
 /* All ranks call these three. */
 
 /* *d is NULL, and the caller reads all of it, if the data cannot be read in parts, if the ranks see different files, or
- * if something is wrong with them: who reads all can say what. */
+ * if they have an error: a reader of the whole data can report it. */
 hfsad_status dataset_read_part(dataset **d, const char *path, const table_settings *table, bool as_rows,
                                const part_model *model, hfsad_error *err);
 /* Whether all ranks can read their part: the same file, or the same files. */

@@ -2,7 +2,7 @@
  * LIBSVM text to sparse rows: `label index:value …`, indices start at 1 and increase, # begins a comment.
  *
  * In a file of the whole federation the comment at the end of a row is the path of its client, so that each name
- * belongs to one client of one edge, as in a folder tree. Numbers are read as in CSV (number.c).
+ * belongs to one client of one edge, as in a folder tree. Numbers are read as in CSV (parse_number.c).
  */
 #include "data/svm.h"
 

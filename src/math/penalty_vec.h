@@ -91,8 +91,7 @@ VEC_FN vec penalty_smoothing(const penalty_vec *p, vec a, vec mu, vec inv_mu)
 /* dP/dt at t with inv_mu = 1/mu; inv_mu = 0 is mu = infinity */
 VEC_FN vec penalty_gradient(const penalty_vec *p, vec t, vec inv_mu)
 {
-    const vec one = vec_set(1), minus = vec_set(-1);
-    const vec linear = vec_mul(p->slope, vec_clip(vec_mul(t, inv_mu), minus, one));
+    const vec linear = vec_mul(p->slope, vec_unit(vec_mul(t, inv_mu)));
     if (penalty_is_linear(p->form))
         return linear;
     if (p->form == PENALTY_RIDGED)

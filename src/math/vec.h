@@ -239,6 +239,20 @@ VEC_FN void vec_store(double *p, vec x)
     _mm256_storeu_pd(p, x.a);
     _mm256_storeu_pd(p + 4, x.b);
 }
+/* Where lanes from, from + 1, … are below n. */
+VEC_FN __m256i vec_below(size_t n, long long from)
+{
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x((long long)n), _mm256_set_epi64x(from + 3, from + 2, from + 1, from));
+}
+VEC_FN vec vec_load_part(const double *p, size_t n)
+{
+    return VEC_BOTH(_mm256_maskload_pd(p, vec_below(n, 0)), _mm256_maskload_pd(p + 4, vec_below(n, 4)));
+}
+VEC_FN void vec_store_part(double *p, vec x, size_t n)
+{
+    _mm256_maskstore_pd(p, vec_below(n, 0), x.a);
+    _mm256_maskstore_pd(p + 4, vec_below(n, 4), x.b);
+}
 VEC_FN vec vec_add(vec x, vec y)
 {
     return VEC_BOTH(_mm256_add_pd(x.a, y.a), _mm256_add_pd(x.b, y.b));
@@ -348,6 +362,18 @@ VEC_FN void vec_store(double *p, vec a)
 {
     memcpy(p, a.v, sizeof a.v);
 }
+VEC_FN vec vec_load_part(const double *p, size_t n)
+{
+    double t[VEC_LANES] = {0};
+    memcpy(t, p, n * sizeof *t);
+    return vec_load(t);
+}
+VEC_FN void vec_store_part(double *p, vec a, size_t n)
+{
+    double t[VEC_LANES];
+    vec_store(t, a);
+    memcpy(p, t, n * sizeof *t);
+}
 VEC_FN vec vec_add(vec a, vec b)
 {
     VEC_EACH(r, a.v[i] + b.v[i]);
@@ -423,22 +449,6 @@ VEC_FN void vec_store_counters(uint32_t *k, vec a)
 
 #endif
 
-#if !defined(HFSAD_VEC_AVX512) && !defined(HFSAD_VEC_CUDA)
-/* Only narrow blocks and the ends of rows come here. */
-VEC_FN vec vec_load_part(const double *p, size_t n)
-{
-    double t[VEC_LANES] = {0};
-    memcpy(t, p, n * sizeof *t);
-    return vec_load(t);
-}
-VEC_FN void vec_store_part(double *p, vec a, size_t n)
-{
-    double t[VEC_LANES];
-    vec_store(t, a);
-    memcpy(p, t, n * sizeof *t);
-}
-#endif
-
 VEC_FN vec vec_zero(void)
 {
     return vec_set(0);
@@ -446,6 +456,16 @@ VEC_FN vec vec_zero(void)
 VEC_FN vec vec_clip(vec a, vec low, vec high)
 {
     return vec_min(vec_max(a, low), high);
+}
+
+/* a cut to [-1, 1]; a is a number. AVX-512 has one instruction for it: the smaller size with the sign of a. */
+VEC_FN vec vec_unit(vec a)
+{
+#if defined(HFSAD_VEC_AVX512)
+    return _mm512_range_pd(a, _mm512_set1_pd(1), 2);
+#else
+    return vec_clip(a, vec_set(-1), vec_set(1));
+#endif
 }
 
 /* The order in which eight partial sums are added up, everywhere (in dot.h and fold.c too). */

@@ -1,32 +1,33 @@
-/* A last value on its way: it is sent, and retransmitted until no node waits for it. The one way in which anything in a
- * federation is repeated. Times are in ms. */
+/* Retransmission: a channel sends its last value and retransmits it until it is acknowledged or replaced. Every
+ * retransmission of a federation goes through a channel. Times are in ms. */
 #ifndef HFSAD_NET_CHANNEL_H
 #define HFSAD_NET_CHANNEL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How long to wait before a message is repeated: at first, and at most; it doubles in between. */
+/* Delay before a retransmission: the first one, and the upper limit; it doubles in between. */
 typedef struct {
     uint32_t first_ms, most_ms;
 } node_patience;
 
 typedef struct {
-    bool live;  /* a node waits for it */
-    bool send;  /* now */
-    bool again; /* it has been sent before */
+    bool live;  /* not acknowledged yet */
+    bool send;  /* to be sent now */
+    bool again; /* the value has been sent before */
     uint64_t due;
     uint32_t wait;
-    bool open, repeated; /* of the value in hand: nothing was learned from it yet; it was repeated by the clock */
-    uint64_t since;      /* it was first sent */
-    uint32_t patience;   /* with the next, in ms; 0: the least */
+    bool open,
+        repeated;      /* current value: the delay has not been adapted to it yet; it was retransmitted after a delay */
+    uint64_t since;    /* time of its first transmission */
+    uint32_t patience; /* first delay of the next value; 0: first_ms */
 } channel;
 
-/* A new value, to be sent now. */
+/* Starts to send a new value. */
 void channel_start(channel *c, uint64_t now, const node_patience *p);
-/* It is acknowledged or overtaken. */
+/* The value is acknowledged or obsolete. */
 void channel_stop(channel *c);
-/* Whether a tick has something to do: every turn of a process asks each channel of each node. */
+/* Whether a tick has something to do. Inline, because every turn of a process asks each channel of each node. */
 static inline bool channel_wants_tick(const channel *c, uint64_t now)
 {
     return c->live ? c->due <= now : c->open;
@@ -37,14 +38,14 @@ static inline void channel_tick(channel *c, uint64_t now, const node_patience *p
     if (channel_wants_tick(c, now))
         channel_do_tick(c, now, p);
 }
-/* When the next tick is wanted; UINT64_MAX: never. */
+/* Time of the next tick that the channel needs; UINT64_MAX: none. */
 static inline uint64_t channel_due(const channel *c)
 {
     return c->live ? c->due : UINT64_MAX;
 }
-/* The connection was lost and is back. */
+/* Call it after a reconnect: retransmits at once. */
 void channel_repeat(channel *c);
-/* Whether the value is to be sent now, which counts as done; *repeated counts those that were sent before. */
+/* Whether the value has to be sent now; the call counts as the transmission. *repeated counts retransmissions. */
 static inline bool channel_take(channel *c, uint64_t *repeated)
 {
     if (!c->send)

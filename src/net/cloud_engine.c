@@ -13,18 +13,18 @@
 #include <string.h>
 
 struct cloud_driver {
-    hfsad_run *run; /* data and plan are the federation's */
+    hfsad_run *run; /* data and plan belong to the federation */
     federation *f;
     host *h;
     node *root;
     const inquiry_turns *turns;
-    size_t *place;        /* of every node: where its model is among the root's, as a number of models */
+    size_t *place;        /* by node: position of its model among the root's models */
     double *scratch;      /* M */
     hfsad_figures row;    /* the last */
     bool has_row, is_new; /* is_new: next_row has not returned it yet */
-    bool is_over;         /* an earlier life had the last row */
+    bool is_over;         /* the last row is from before a restart */
     bool sign_free;
-    double begun, before; /* on clock_seconds; seconds of earlier lives */
+    double begun, before; /* begun: on clock_seconds; the seconds from before restarts */
 };
 
 /* ---- engine ---- */
@@ -34,7 +34,7 @@ static bool knows(const hfsad_run *r, size_t number)
     return number == 0 || cloud_has_models(r->driver);
 }
 
-/* Of a node below the cloud, as it has come. */
+/* The received model of a node below the cloud. */
 static const double *model_below(const hfsad_run *r, size_t number)
 {
     const cloud_driver *c = r->driver;
@@ -74,9 +74,11 @@ static const double *best(const hfsad_run *r, double *objective)
     return node_best(((const cloud_driver *)r->driver)->root, objective);
 }
 
-static void measure(hfsad_run *r, hfsad_figures *figures)
+static hfsad_status measure(hfsad_run *r, hfsad_figures *figures, hfsad_error *err)
 {
+    (void)err;
     *figures = ((const cloud_driver *)r->driver)->row;
+    return HFSAD_OK;
 }
 
 static bool converged(const hfsad_run *r)
@@ -84,7 +86,7 @@ static bool converged(const hfsad_run *r)
     return node_decided(((const cloud_driver *)r->driver)->root) == NODE_CONVERGED;
 }
 
-/* What was sent before the first row, and the start that was kept, are known with the row. */
+/* The bytes before the first row and the chosen start are known as soon as the row is. */
 static void take_search(hfsad_run *r)
 {
     const cloud_driver *c = r->driver;
@@ -152,7 +154,7 @@ static void take_star_row(void *context, const polish_row *row, double *numbers)
     host_show_row(c->h, &r->star);
 }
 
-/* A polish of an earlier life stays in the root's state. */
+/* The root's state keeps the result of a polish over a restart. */
 static hfsad_status polish(hfsad_run *r, double *w, polish_result *found, const char **why, hfsad_error *err)
 {
     cloud_driver *c = r->driver;
@@ -188,7 +190,7 @@ static hfsad_status polish(hfsad_run *r, double *w, polish_result *found, const 
     return HFSAD_OK;
 }
 
-/* They were found with the polish. */
+/* The groups were found together with the polish. */
 static hfsad_status groups(hfsad_run *r, personal_result *found, const char **why, hfsad_error *err)
 {
     cloud_driver *c = r->driver;
@@ -205,7 +207,7 @@ static hfsad_status groups(hfsad_run *r, personal_result *found, const char **wh
     return status;
 }
 
-/* Room for models, and where each is among those that come. */
+/* Allocates memory for models, and finds the position of each among the received ones. */
 static hfsad_status place_models(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
 {
     cloud_driver *c = r->driver;
@@ -343,7 +345,7 @@ hfsad_status cloud_train(cloud_driver *c, const train_hooks *hooks, train_end *e
         end->figures = c->row;
     if (status || host_ended(c->h))
         return status;
-    end->stopped = STOP_INTERRUPTED; /* an end without the models is none */
+    end->stopped = STOP_INTERRUPTED; /* without the models the run has not ended */
     if (!c->run->has_star)
         run_unpolish(c->run);
     status = look(c, err);

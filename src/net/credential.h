@@ -31,13 +31,13 @@ const unsigned char *credential_hello(const credential *c, size_t *size);
 /* The key of everything that every process of this node can make, and no other node. */
 const seal_key *credential_own(const credential *c);
 
-/* The size of the hello that bytes begin with, and its public key; 0: there is none. Nothing is verified. */
+/* The size of the hello at the beginning of bytes, and its public key; 0: no hello. Nothing is verified. */
 size_t credential_read(const void *bytes, size_t size, unsigned char public_key[CREDENTIAL_PUBLIC]);
 /* Whether the hello is one of the node with this path, by a certificate of the authority that is valid now; the key
  * that both share is in *shared. why: the reason if it is not, a text that lasts. */
 bool credential_meet(const credential *c, const char *path, const void *hello, size_t size, seal_key *shared,
                      const char **why);
-/* Of this process. */
+/* The public key of this process. */
 const unsigned char *credential_public(const credential *c);
 
 #endif

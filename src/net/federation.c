@@ -385,12 +385,13 @@ static bool answer(void *context, const inquiry_question *question, double *numb
 
 /* ---- from the result to nodes ---- */
 
-const char *federation_kind_of(const federation *f, const plan *p)
+/* What a plan's run begins from, as the spec names it. */
+static const char *federation_kind_of(const federation *f, const plan *p)
 {
     return run_start_kind(f->spec, p, f->shape->n_inner);
 }
 
-bool federation_is_consensus(const federation *f, const plan *p)
+static bool federation_is_consensus(const federation *f, const plan *p)
 {
     return strcmp(federation_kind_of(f, p), "consensus") == 0;
 }

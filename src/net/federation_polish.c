@@ -26,7 +26,8 @@ struct polish_memory {
     double rows[]; /* multiplier, bend, anchor of each; then M + STAR_NUMBERS of `last` */
 };
 
-bool federation_polishes(const federation *f, const plan *p)
+/* Of the polish: whether there is one, the most numbers of a message, and a client's answer. */
+static bool federation_polishes(const federation *f, const plan *p)
 {
     const size_t n_inner = f->shape->n_inner;
     return algorithm_of(f->spec)->links && polish_is_due(f->spec, p, n_inner, f->shape->M) &&

@@ -154,7 +154,8 @@ hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err)
     hfsad_status status = host_recall(h, err);
     if (status)
         return status;
-    for (size_t i = 0; i < h->count; i++) { /* a node that has just begun has something to say, a script a question */
+    for (size_t i = 0; i < h->count;
+         i++) { /* a new node has a first message to send, the root's code may have a question */
         const hosted *at = &h->all[i];
         waits = waits && !(at->n && node_changed(at->n)) && !(at->q && inquiry_speaks(at->q)) &&
                 !(at->call && at->call->ask.send);
@@ -183,7 +184,7 @@ bool host_ended(const host *h)
 hfsad_status host_dismiss(host *h, const char *why, hfsad_error *err)
 {
     hosted *root = &h->all[0];
-    if (root->twins >= HOST_TWINS) /* the others train with that one */
+    if (root->twins >= HOST_TWINS) /* the other nodes train with the older process */
         return error_set(err, HFSAD_ERROR_INPUT, "%s already runs in another process", root->path);
     node_free(root->n);
     root->n = NULL;
@@ -200,7 +201,7 @@ bool host_all_dismissed(const host *h)
     return true;
 }
 
-/* ---- what others want to know ---- */
+/* ---- queries ---- */
 
 size_t host_nodes(const host *h)
 {

@@ -29,7 +29,7 @@ child_name *host_child_of(const hosted *at, const char *path)
 typedef struct {
     size_t slot;
     child_name *child;     /* NULL: the parent */
-    vector_before *before; /* the last vector of the topic; NULL: it has none */
+    vector_before *before; /* the last vector of the topic; NULL: the topic has no vectors */
 } sender;
 
 static bool sender_of(hosted *at, const char *path, topic_kind kind, sender *from)
@@ -43,7 +43,7 @@ static bool sender_of(hosted *at, const char *path, topic_kind kind, sender *fro
     return found != NULL;
 }
 
-/* With two brokers a status is said at both. */
+/* With two brokers a STATUS goes to both. */
 static int own_way(const host *h, const hosted *at)
 {
     return h->way[ABOVE] == h->way[BELOW] || at->parent ? ABOVE : BELOW;
@@ -54,7 +54,7 @@ static bool is_setup(const message *m)
     return m->phase == NODE_PHASE_SETUP;
 }
 
-/* The set-up's result has come: the node is made, and both are committed before anything is said of it. */
+/* The result of the set-up has arrived: creates the node, and commits both before any message about them is sent. */
 void host_take_setup(host *h, hosted *at)
 {
     hfsad_error err;
@@ -147,8 +147,8 @@ static void audit(const host *h, const hosted *at, const message *m, const char 
         h->s.audit(h->s.context, at->path, at->parent, m, refused);
 }
 
-/* Other clients of the same parent will each be sent the same: they are handed it now, so that all of them step in one
- * turn, with one commit, and their own copies are passed over when they come. */
+/* The other clients of the same parent will receive the same message. They process it now, so that all of them step in
+ * one turn, with one commit; their own copies are skipped when they arrive. */
 static void spread(host *h, const hosted *first, const message *m)
 {
     for (size_t i = 0; i < h->count; i++) {
@@ -166,7 +166,7 @@ static void spread(host *h, const hosted *first, const message *m)
     }
 }
 
-/* A message from the parent was news to a synchronous client. */
+/* A synchronous client has accepted a message of its parent. */
 static void note_news(host *h, hosted *at, const message *m, const void *bytes, size_t size, double before)
 {
     if (!is_spread(h, bytes, size)) {
@@ -179,8 +179,8 @@ static void note_news(host *h, hosted *at, const message *m, const void *bytes, 
     h->replay_seconds += clock_work_seconds() - before;
 }
 
-/* A child with another spec has said so: it hears once more from its parent, and knows then that this one lives and is
- * not only remembered by the broker. */
+/* A child has reported another spec: its parent answers once, so that the child knows that the parent is alive and not
+ * only retained by the broker. */
 static void answer_stranger(const hosted *at, const message *m)
 {
     if (m->kind != MESSAGE_ANSWER)
@@ -191,7 +191,7 @@ static void answer_stranger(const hosted *at, const message *m)
         node_repeat(at->n);
 }
 
-/* quiet: of a refusal for another run nothing is told. */
+/* quiet: do not report a message that is refused because it belongs to another run. */
 static void handle(host *h, hosted *at, const char *topic, const char *path, const sender *from, const message *m,
                    bool quiet, const void *bytes, size_t size)
 {
@@ -225,7 +225,7 @@ static void handle(host *h, hosted *at, const char *topic, const char *path, con
         node_set_local_steps(at->n, steps_in(h->s.local_seconds, clock_seconds() - began, steps));
 }
 
-/* The neighbour's key, or whether the frame is its own; false: there is nothing to decode. */
+/* Processes a hello, or checks the tag of a frame; false: nothing to decode. */
 static bool is_genuine(host *h, hosted *at, const char *topic, topic_kind kind, const sender *from, const void *bytes,
                        size_t *size)
 {
@@ -303,8 +303,9 @@ static void receive(void *context, size_t member, const char *topic, const void 
     handle(h, at, topic, path, &from, &m, quiet, bytes, size);
 }
 
-/* An earlier run of the same spec may have left its last words with the broker, the end among them. They are cleared
- * before a node takes part: neighbours have a node only once all of them have been heard in the set-up. */
+/* The broker may have retained the last messages of an earlier run of the same spec, its end among them. They are
+ * cleared before a node takes part. This is early enough: no neighbour has a node before all nodes have answered in the
+ * set-up. */
 static void clear_topics(host *h, const hosted *at, int way)
 {
     char topic[TOPIC_MAX];

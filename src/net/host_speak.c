@@ -1,4 +1,4 @@
-/* What goes out: the letters of nodes, and what a process says of itself. */
+/* Output: the messages of nodes, and the STATUS of the process. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/clock.h"
 #include "net/host_parts.h"
@@ -83,7 +83,7 @@ static hfsad_status put_message(host *h, hosted *at, int way, topic_kind kind, c
         way = !way;
     message leaves = *m;
     if (!host_cohort_mask(h, at, &leaves))
-        return HFSAD_OK; /* it will be asked for again */
+        return HFSAD_OK; /* the neighbour will ask again */
     size_t size = host_encode(h, at, &leaves, err);
     if (!size || !topic_write(topic, h->run, at->path, kind)) /* a number that does not fit a float */
         return HFSAD_OK;

@@ -1,4 +1,4 @@
-/* What of a process outlasts it: states are committed before anything is said of them, and taken up again. */
+/* Storage: states are committed before any message that depends on them is sent, and restored after a restart. */
 #include "base/clock.h"
 #include "net/host_parts.h"
 
@@ -24,7 +24,7 @@ static void append(void *to, const void *bytes, size_t count)
     b->size += count;
 }
 
-/* After a failure: what was put is not there, so states are put in place of messages. */
+/* After a failed commit the messages in it are lost, so the next commit has the states instead. */
 static void lose_messages(host *h)
 {
     h->frame_epoch = 0;
@@ -57,7 +57,7 @@ hfsad_status host_restore(host *h, hosted *at, hfsad_error *err)
     return done ? HFSAD_OK : other_data(h, at->path, err);
 }
 
-/* What an earlier life has kept. */
+/* Restores the state from before the restart. */
 hfsad_status host_restore_result(host *h, hfsad_error *err)
 {
     void *bytes = NULL;
@@ -172,7 +172,7 @@ hfsad_status host_recall(host *h, hfsad_error *err)
 
 /* ---- commit ---- */
 
-/* Appends the node's new lines to those that wait, each after its path. */
+/* Appends the node's new lines, each after its path, to the lines of the next commit. */
 static bool take_lines(hosted *at)
 {
     char *more = node_take_lines(at->n);
@@ -193,7 +193,7 @@ static bool take_lines(hosted *at)
     return all != NULL;
 }
 
-/* Calls back for every line of `lines`, which is torn up in doing so. */
+/* Calls back for every line of `lines`, and overwrites the newlines. */
 static void each_line(host *h, const hosted *at, bool stored)
 {
     for (char *line = at->lines, *end; line && (end = strchr(line, '\n')); line = end + 1) {

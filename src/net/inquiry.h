@@ -26,66 +26,70 @@
 
 /* Kinds of question beyond survey_kind. */
 enum {
-    INQUIRY_SHAPE = 100, /* prints of the spec (federation.h) -> most: whether rows are in a table; sum: rows */
+    INQUIRY_SHAPE = 100, /* fingerprints of the spec (federation.h) -> most: whether rows are in a table; sum: rows */
     INQUIRY_RESULT,      /* the result -> sum: 1 of every node */
-    INQUIRY_END,         /* the root has found a mistake and ends: why, a byte a number -> sum: 1 of every node */
+    INQUIRY_END,    /* the root ends because of an error: the reason, one byte per number -> sum: 1 of every node */
     INQUIRY_POLISH, /* and above: polish_kind; attempt, number, kappa, beta, step, vectors -> most: 1: lost; sums */
     INQUIRY_GROUPS = INQUIRY_POLISH + 32, /* and above: mixture_kind; its numbers -> sums */
     INQUIRY_KINDS = INQUIRY_GROUPS + 16
 };
 enum { INQUIRY_ATTEMPT_BIT = 24, INQUIRY_POLISH_HEAD = 5 };
-/* In place of "lost": a client does not answer, and its parent waits no longer. */
+/* Replaces "lost" in an answer: a client has not answered, and its parent has stopped waiting. */
 #define INQUIRY_ABSENT 0x1p40
 
 /* A question: in a message its head precedes its numbers. */
 typedef struct {
-    int kind; /* of survey_kind or above */
+    int kind; /* a survey_kind, or one of the kinds above */
     size_t most, sums;
-    double constant; /* the column of the intercept, 0: none or not known yet */
+    double constant; /* value of the intercept's column, 0: no intercept, or not known yet */
     size_t n_columns;
-    const double *columns; /* centre and scale by which the rows are standardised; none: they are as they came */
+    const double *columns; /* centre and scale of the standardisation; n_columns 0: original rows */
     size_t count;
     const double *values;
-    uint64_t round; /* its number; for clients */
-    bool decided;   /* it is decided which clients are members; those that are none have the numbers that follow */
+    uint64_t round; /* number of the question; for clients */
+    bool decided;   /* the set-up has decided which clients take part; `absent` lists the others */
     size_t n_absent;
     const double *absent;
 } inquiry_question;
 
-enum { INQUIRY_HEAD = 5, INQUIRY_WHY_MOST = 240 /* bytes of the reason */ };
+enum { INQUIRY_HEAD = 5, INQUIRY_WHY_MOST = 240 /* upper limit on the bytes of a reason */ };
 
 typedef struct inquiry inquiry;
 
 typedef struct {
     uint64_t run;
-    size_t n_children;  /* inner ones first, in the order of their slots */
-    size_t n_inner;     /* of these, inner nodes */
-    size_t first_leaf;  /* number of the first client among all clients */
-    size_t n_later;     /* its last children came to the list while the run went on: the set-up goes without them */
-    uint32_t answer_ms; /* asynchronous: a polish waits so long for a child, longer for one that lives; 0: for ever */
-    uint32_t join_ms;   /* INQUIRY_SHAPE with a sum for every client goes without clients that have not answered then */
-    size_t most;        /* numbers of a message, its head included; at least INQUIRY_HEAD + INQUIRY_WHY_MOST */
+    size_t n_children; /* in slot order, inner nodes first */
+    size_t n_inner;    /* number of inner nodes among them */
+    size_t first_leaf; /* number of its first client, counted over all clients */
+    size_t
+        n_later; /* number of children, at the end of the list, admitted during the run: the set-up does not ask them */
+    uint32_t
+        answer_ms; /* asynchronous: time for which a polish waits for a child, longer if the child is up; 0: no limit */
+    uint32_t join_ms; /* time after which INQUIRY_SHAPE continues without clients that have not answered */
+    size_t most;      /* upper limit on the count of numbers in a message, head included; at least INQUIRY_HEAD +
+                         INQUIRY_WHY_MOST */
     node_patience patience;
     void *context;
-    /* A leaf: its answer, most + sums numbers, to any question but the result; false: it is no good question. */
+    /* Client: computes the answer, most + sums numbers, to any question except the result; false: the question is
+     * refused. */
     bool (*answer)(void *context, const inquiry_question *question, double *answer);
-    /* Why it was none, or NULL; the function may be NULL. */
+    /* The reason for a refusal, or NULL; the function may be NULL. */
     const char *(*why)(void *context);
     bool root;
-    bool fixed,
-        secure; /* answers are in fixed point (plan/fixed_answer.h); and masked, so that one alone means nothing */
+    bool fixed, secure; /* fixed: answers are in fixed point (plan/fixed_answer.h); secure: they are masked, and one
+                           alone is random */
 } inquiry_setup;
 
 hfsad_status inquiry_create(inquiry **q, const inquiry_setup *setup, hfsad_error *err);
 void inquiry_free(inquiry *q);
 
-/* The root asks from code that waits: a turn processes input, commits and sends. A status other than 0 ends the
- * question, and with it the asking code. */
+/* The root's code waits for the answer of a question and meanwhile takes turns: a turn processes input, commits and
+ * sends. A status other than 0 ends the question and is returned to the code that asked. */
 typedef struct {
     void *context;
     hfsad_status (*turn)(void *context, hfsad_error *err);
 } inquiry_turns;
-/* round: the question's number. totals: most + sums numbers. */
+/* Root: asks a question and waits for its answer. round: number of the question. totals: most + sums numbers. */
 hfsad_status inquiry_ask(inquiry *q, uint64_t round, const inquiry_question *question, const inquiry_turns *turns,
                          double *totals, hfsad_error *err);
 
@@ -93,39 +97,41 @@ hfsad_status inquiry_ask(inquiry *q, uint64_t round, const inquiry_question *que
  * one. */
 bool inquiry_handle(inquiry *q, size_t from, const message *m, node_refusal *why, hfsad_status *failed,
                     hfsad_error *err);
-/* Why the last question was not answered, if the client has said so; NULL otherwise. */
+/* The reason for which a client has refused the last question; NULL: none was given. */
 const char *inquiry_why(const inquiry *q);
 void inquiry_tick(inquiry *q, uint64_t now_ms);
 uint64_t inquiry_due(const inquiry *q);
 /* As node_repeat. */
 void inquiry_repeat(inquiry *q);
-/* Whether there is a letter to send. */
+/* Whether inquiry_next_letter has a message to send. */
 bool inquiry_speaks(const inquiry *q);
 bool inquiry_next_letter(inquiry *q, node_letter *letter);
 
-/* Whether a child has given an answer that no rows can have. */
+/* Whether a child has given an answer that no rows can produce. */
 bool inquiry_child_lies(const inquiry *q, size_t c);
-/* Whether it has an answer that does not fit into fixed point. */
+/* Whether an answer of this node does not fit into fixed point. */
 bool inquiry_is_too_large(const inquiry *q);
-/* Upper limit on the numbers of an answer in a frame, if an answer has `most` numbers. */
+/* Upper limit on the count of numbers in the frame of an answer with `most` numbers. */
 size_t inquiry_words_most(size_t most);
-/* Asynchronous: whether a child lives; and is no member, so that questions after training go without it. */
+/* Asynchronous: tells whether a child is up, and whether it has left; questions after training skip children that have
+ * left. */
 void inquiry_note_child(inquiry *q, size_t c, bool lives, bool out);
-/* Whether it waits for this child's answer, and since when, on the clock of inquiry_tick. */
+/* Whether the node waits for this child's answer, and the time at which the wait began, on the clock of inquiry_tick.
+ */
 bool inquiry_waits_for(const inquiry *q, size_t c);
 uint64_t inquiry_waits_since(const inquiry *q);
 
-/* The result, of an earlier life or at the root: another one is an error from now on. */
+/* Sets the result, at the root or after a restart. From then on a different result is an error. */
 hfsad_status inquiry_remember(inquiry *q, const double *result, size_t count, hfsad_error *err);
 
-/* The result, once it is to be taken down. NULL: not yet. */
+/* The result, as soon as it has to be written to disk; NULL: not yet. */
 const double *inquiry_result(const inquiry *q, size_t *count);
-/* The root ends, at whatever point it is, and says why until all below have heard it. */
+/* Root: ends the run and retransmits the reason until all nodes have acknowledged it. */
 hfsad_status inquiry_dismiss(inquiry *q, const char *why, hfsad_error *err);
-/* Why the root has ended; NULL: it has not. It counts from its second hearing in a connection on: that of an earlier
- * run, which the broker may remember, is heard once. */
+/* The reason for which the root has ended the run; NULL: it has not. The reason must arrive twice in a connection,
+ * because a broker may repeat, once, the retained message of an earlier run. */
 const char *inquiry_dismissal(const inquiry *q);
-/* Whether all below have heard of it. */
+/* Whether all nodes below have acknowledged the reason. */
 bool inquiry_all_dismissed(const inquiry *q);
 
 #endif

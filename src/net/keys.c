@@ -34,7 +34,7 @@ static void put_read(FILE *f, const char *word, const char *path, topic_kind top
     fprintf(f, "%s read hfsad/+/%s/%s\n", word, path, topic_name(topic));
 }
 
-/* What a parent hears of its children. */
+/* The topics on which a parent receives messages of its children. */
 static void put_children(FILE *f, const char *word, const char *path)
 {
     for (int i = 0; i < TOPICS; i++)

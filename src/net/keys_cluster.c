@@ -1,4 +1,5 @@
-/* What the files of all clustered brokers have in common: their nodes, who may write and read what. */
+/* What the files of all clustered brokers have in common: their nodes, and which node may write and read which topics.
+ */
 #include "net/keys_cluster.h"
 
 #include "base/error.h"

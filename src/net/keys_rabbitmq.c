@@ -89,7 +89,7 @@ static void put_observer(FILE *f, const keys_broker *b)
             b->run, HFSAD_TIERS_MAX);
 }
 
-/* The name of a session is cut after so many bytes: transport_mqtt.c. */
+/* transport_mqtt.c cuts the name of a session after this number of bytes. */
 enum { SESSION_NAME = 70 };
 
 static void put_permission(FILE *f, const char *path, bool writes)

@@ -22,7 +22,7 @@
 #include <time.h>
 
 enum { ABOVE, BELOW };
-/* How long a process that ends waits for the broker to have heard of it. */
+/* Upper limit on the wait of an ending process until the broker has its last messages. */
 enum { LEAVE_MS = 1000 };
 
 /* ---- brokers ---- */
@@ -187,7 +187,7 @@ static hfsad_status open_metrics(hfsad_member *m, hfsad_error *err)
     return status;
 }
 
-/* Whoever can read it can speak for every node. */
+/* Anyone who can read the secret can impersonate any node. */
 static hfsad_status read_secret(hfsad_member *m, hfsad_error *err)
 {
     enum { LEAST = 16, MOST = 4096 };
@@ -334,7 +334,7 @@ static hfsad_status turn(hfsad_member *m, int64_t timeout_ms, hfsad_error *err)
     return status;
 }
 
-/* Children that have not heard of the end ask for it again. */
+/* Children that do not know of the end yet ask again. */
 static hfsad_status linger(hfsad_member *m, hfsad_error *err)
 {
     double quiet_since = clock_seconds();

@@ -1,8 +1,8 @@
 /*
  * The list of nodes may grow while an asynchronous run goes on: `hfsad admit` adds lines `later <path>`, and a process
  * that finds such clients below its nodes is made anew from its state folder, as after a crash, with the longer list.
- * The list of the start still identifies the run. A new client is no member until it speaks: then its parent asks the
- * cloud for an order, as for a client that was not there at the set-up (host_admit.c).
+ * The list of the start still identifies the run. A new client takes part only after its first message: then its parent
+ * asks the cloud for an order, as for a client that was not there at the set-up (host_admit.c).
  */
 #define _POSIX_C_SOURCE 200809L
 #include "net/member.h"

@@ -43,7 +43,7 @@ hfsad_status member_find_scratch(hfsad_member *m, hfsad_error *err)
 
 typedef struct {
     const hfsad_member *m;
-    char other[200]; /* a node in the state that is none of this process's; "": there is none */
+    char other[200]; /* a node of the state that this process does not have; "": none */
     bool has_own;
 } ownership;
 

@@ -36,34 +36,34 @@ typedef struct {
     uint64_t run;   /* the federation: a hash of its spec and its nodes */
     uint64_t phase; /* set-up question, training, measurement, end */
     uint64_t round;
-    uint64_t k;         /* the link's counter */
-    double sigma;       /* the link's weight, sigma(k + 1) */
-    size_t count;       /* of numbers, at most MESSAGE_COUNT_MAX */
-    double *values;     /* the sender's or the caller's memory; all finite */
-    bool fixed;         /* values are words of 64 bits in fixed point (base/fixed.h), whatever they are as doubles */
-    uint64_t digest[4]; /* of the DOWN or ASK that it answers, for its masks (veil.h); not sent */
-    bool digested;      /* it has come, and digest is its own */
+    uint64_t k;         /* counter of the link */
+    double sigma;       /* weight of the link, sigma(k + 1) */
+    size_t count;       /* count of numbers, at most MESSAGE_COUNT_MAX */
+    double *values;     /* belong to the sender or the caller; all finite */
+    bool fixed;         /* values are 64-bit words in fixed point (base/fixed.h) */
+    uint64_t digest[4]; /* digest of the DOWN or ASK that the message answers, for masks (veil.h); not sent */
+    bool digested;      /* a received message whose digest is set */
 } message;
 
 enum {
     MESSAGE_VERSION = 1,
     MESSAGE_HEAD_BYTES = 56,
     MESSAGE_SUM_BYTES = 4,
-    MESSAGE_COUNT_MAX = 1 << 24, /* 128 MiB of doubles: half of what mosquitto takes */
+    MESSAGE_COUNT_MAX = 1 << 24, /* 128 MiB of doubles: half of mosquitto's limit */
 };
 
-/* Why a frame is refused, or cannot be made. */
+/* Reasons for which a frame is refused or cannot be encoded. */
 #define MESSAGE_FAULT_LIST(X)                                                                                          \
     X(NONE, "good")                                                                                                    \
-    X(LENGTH, "cut, or longer than it says")                                                                           \
+    X(LENGTH, "of a length that does not match its header")                                                            \
     X(MARK, "not a message of hfsad")                                                                                  \
     X(VERSION, "of another version of the protocol")                                                                   \
     X(SUM, "damaged: the checksum is wrong")                                                                           \
     X(KIND, "of an unknown kind")                                                                                      \
     X(ENCODING, "in an unknown or wrong encoding")                                                                     \
-    X(COUNT, "with more numbers than are taken here")                                                                  \
+    X(COUNT, "with more numbers than this node accepts")                                                               \
     X(VALUE, "with a number that is not finite")                                                                       \
-    X(REFERENCE, "a difference to a value that is not here")
+    X(REFERENCE, "a difference to a value that this node does not have")
 
 typedef enum {
 #define MESSAGE_FAULT_ENUM(name, text) MESSAGE_FAULT_##name,
@@ -74,15 +74,14 @@ typedef enum {
 
 const char *message_fault_text(message_fault fault);
 
-/* The value that a difference is taken to: the one before it on the same topic. The
- * caller keeps it. values NULL: none. */
+/* The reference of a difference: the previous value on the same topic, kept by the caller. values NULL: none. */
 typedef struct {
     uint64_t round;
     size_t count;
     const double *values;
 } message_reference;
 
-/* Room for differences of up to `most` numbers; one serves any number of nodes of one thread. */
+/* Buffers for differences of up to `most` numbers; one codec serves all nodes of a thread. */
 typedef struct message_codec message_codec;
 hfsad_status message_codec_create(message_codec **c, size_t most, hfsad_error *err);
 void message_codec_free(message_codec *c);
@@ -98,14 +97,14 @@ size_t message_bytes_most(size_t count);
 message_fault message_encode(message_codec *c, const message *m, wire_encoding encoding,
                              const message_reference *reference, void *bytes, size_t *size);
 
-/* The bytes of the frame that `bytes` begin with, by its head; 0: none does. Tags may follow it. */
+/* The length of the frame at the beginning of `bytes`, from its head; 0: no frame. Tags may follow the frame. */
 size_t message_frame_size(const void *bytes, size_t size);
 
-/* What a frame says of itself, its numbers left alone: m->values is NULL. Everything but these has been checked. */
+/* The head of a frame; m->values is NULL. Everything except the numbers is checked. */
 typedef struct {
     message m;
     wire_encoding encoding;
-    uint64_t reference_round; /* DELTA: whose value is needed; 0 otherwise */
+    uint64_t reference_round; /* DELTA: round of the reference; 0 otherwise */
     uint32_t reference_sum;
 } message_head;
 message_fault message_read_head(const void *bytes, size_t size, message_head *head);
@@ -117,7 +116,7 @@ message_fault message_read_head(const void *bytes, size_t size, message_head *he
  */
 message_fault message_decode(message_codec *c, const void *bytes, size_t size, const message_reference *reference,
                              double *values, size_t capacity, message *m);
-/* The same, the checksum left alone: a tag or a checksum of the caller's has shown that nothing was altered. */
+/* The same without the checksum, for a frame whose integrity the caller has checked by a tag or a checksum. */
 message_fault message_decode_genuine(message_codec *c, const void *bytes, size_t size,
                                      const message_reference *reference, double *values, size_t capacity, message *m);
 

@@ -54,7 +54,12 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
         return error_memory(err, sizeof *n, "a node");
     n->s = *setup;
     n->a = setup->average ? &ALGORITHM_AVERAGING : &ALGORITHM_LINKS;
-    n->talks = n->a->talks || setup->guarded;
+    n->s.tame = setup->tame && n->a->links;
+    n->s.guarded = setup->guarded && n->a->links;
+    n->s.keeps = setup->keeps && n->a->links;
+    n->s.star = setup->star && n->a->links;
+    n->s.keeps_w = setup->keeps_w || !n->a->links;
+    n->talks = n->a->talks || n->s.guarded;
     if (!n->s.part)
         n->s.part = setup->M > NODE_PART ? setup->M : NODE_PART;
     n->K = setup->p->edge_rounds;
@@ -82,7 +87,7 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     hfsad_link_start(&link, setup->M, n->s.start);
     node_find_rule(n);
     bounds_reach(n);
-    n->root.guard.star = setup->star;
+    n->root.guard.star = n->s.star;
     if (n->root.guard.calm)
         guard_begin(&n->root.guard, n->root.guard.calm, setup->M, n->s.start);
     if (setup->async && setup->inner)
@@ -213,7 +218,7 @@ void node_greet(node *n, uint64_t begun)
     if (begun <= n->parent_begun)
         return;
     n->parent_begun = begun;
-    if (!n->took_part) /* otherwise an UP will follow, and its link has left the last one's state */
+    if (!n->took_part) /* otherwise the link has already advanced; the next UP replaces this one */
         node_send(n, &n->up);
 }
 
@@ -249,9 +254,9 @@ static bool fits_sender(const node *n, size_t from, message_kind kind)
            (kind == MESSAGE_UP || kind == MESSAGE_ANSWER || kind == MESSAGE_MODEL || kind == MESSAGE_ACK);
 }
 
-/* An ACK whose k is 1 says that the cloud has all models, k = 2 which part of the models is wanted, k = 0 which UPs
- * have come. Its numbers: how often the parent has begun, then pairs: the slot of a child, and a round or part. What an
- * earlier life of the parent had got of UPs, a later one may have lost. */
+/* An ACK with k = 1 says that the cloud has all models; k = 2 asks for a part of the models; k = 0 lists the received
+ * UPs. Its numbers are the parent's number of starts, then pairs: the slot of a child, and a round or a part. A
+ * restarted parent may have lost UPs that it had acknowledged, so only ACKs of its last start count. */
 static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
 {
     double said = NAN;
@@ -284,7 +289,7 @@ static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
     return true;
 }
 
-/* A message of training and its end, of the stage and after the repairs that this node knows. */
+/* A message of training or its end, with the stage and the number of repairs of this node. */
 static bool handle_plain(node *n, size_t from, const message *m, node_refusal *why)
 {
     if (from == NODE_PARENT && m->kind == MESSAGE_ACK)
@@ -308,8 +313,7 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
     const uint64_t life = from == NODE_PARENT ? 0 : m->phase >> NODE_LIFE_BIT,
                    phase = m->phase - (life << NODE_LIFE_BIT), stage = phase >> NODE_STAGE_BIT,
                    above = phase - (stage << NODE_STAGE_BIT), epoch = above >> NODE_PHASE_BITS;
-    const unsigned ahead =
-        from == NODE_PARENT ? 0 : 1; /* children begin the next stage, or a repair, before this node does */
+    const unsigned ahead = from == NODE_PARENT ? 0 : 1; /* children begin the next stage or a repair before this node */
     plain.phase = above - (epoch << NODE_PHASE_BITS);
     if (m->run != n->s.run)
         return node_refuse(n, why, NODE_REFUSED_RUN);
@@ -356,14 +360,15 @@ void node_tick(node *n, uint64_t now_ms)
 {
     channel *all[CHANNELS];
     n->now = now_ms;
-    if (n->s.async && n->question.ask.send && !n->question.ask.again) /* the clock was old when it was asked, or 0 */
+    if (n->s.async && n->question.ask.send &&
+        !n->question.ask.again) /* the question arrived before the first tick, or with an old clock */
         n->question.ask.since = now_ms;
     channels_of(n, all);
     for (size_t i = 0; i < CHANNELS; i++)
         channel_tick(all[i], now_ms, &n->s.patience);
     if (n->s.async && n->s.inner) {
         if (unit_calls(n) && n->state == NODE_TRAINS)
-            unit_call(n); /* one that was held may not be any more */
+            unit_call(n); /* a DOWN that was held back may be processed now */
         inner_advance(n);
     }
 }
@@ -398,7 +403,7 @@ size_t node_message_most(const node *n)
     return most > 2 * n->s.siblings ? most : 2 * n->s.siblings + 1; /* an ACK may name all of them */
 }
 
-/* ---- what goes out ---- */
+/* ---- output ---- */
 
 message node_letter_of(const node *n, message_kind kind, uint64_t phase, uint64_t round)
 {
@@ -440,7 +445,7 @@ static message ack_down_letter(node *n)
     return m;
 }
 
-/* Takes a flag down. */
+/* Clears a flag and returns its value. */
 static bool take_flag(bool *flag)
 {
     const bool was = *flag;
@@ -448,7 +453,7 @@ static bool take_flag(bool *flag)
     return was;
 }
 
-/* What was said in an earlier life of the link is old. */
+/* Messages of an earlier life of the link are old. */
 static bool next_to_parent_of_life(node *n, message *m)
 {
     const question_row *say = n->answer.say;
@@ -488,7 +493,8 @@ static message down_letter(node *n)
     return m;
 }
 
-/* Which UPs have come; or, at the end, that the cloud has the models of all, which the broker retains for late ones. */
+/* The ACK to the children: the received UPs; or, at the end, that the cloud has all models, which the broker retains
+ * for children that reconnect late. */
 static message ack_letter(node *n, bool end)
 {
     message m = node_letter_of(n, MESSAGE_ACK, end ? NODE_PHASE_FINAL : NODE_PHASE_TRAIN, 0);
@@ -534,7 +540,7 @@ bool node_next_letter(node *n, node_letter *letter)
     return letter->to_parent || (n->s.inner && next_to_children(n, &letter->m));
 }
 
-/* ---- what others want to know ---- */
+/* ---- queries ---- */
 
 node_end node_ended(const node *n)
 {
@@ -695,7 +701,7 @@ void node_take_polish(node *n, const double *result, size_t count)
     inner_advance(n);
 }
 
-/* A run that has diverged comes to its end without one. */
+/* A run that has diverged ends without a polish. */
 const double *node_get_polish(const node *n)
 {
     const bool there = n->state == NODE_CLOSES || n->state == NODE_FINISHED;

@@ -53,8 +53,8 @@
 
 typedef struct node node;
 
-/* message.phase; above its lowest NODE_PHASE_BITS bits is the number of repairs so far, and from bit NODE_STAGE_BIT the
- * stage, from 0 */
+/* The field phase of a message: its lowest NODE_PHASE_BITS bits are one of these; the number of repairs so far is above
+ * them, and the stage, counted from 0, begins at bit NODE_STAGE_BIT. */
 enum {
     NODE_PHASE_SETUP = 1,
     NODE_PHASE_TRAIN = 2,
@@ -62,86 +62,91 @@ enum {
     NODE_PHASE_ANEW = 4,
     NODE_PHASE_STAGE = 5,
     NODE_PHASE_LOOK = 6,
-    NODE_PHASE_ORDER = 7, /* a node is to be readmitted; these two are the host's (host_admit.c) */
+    NODE_PHASE_ORDER = 7, /* a node has to be readmitted; host_admit.c handles this phase and the next */
     NODE_PHASE_ADMIT = 8,
     NODE_PHASE_COHORT = 9, /* cards and lists of cohorts (host_cohort.c) */
     NODE_PHASE_BITS = 8,
     NODE_STAGE_BIT = 32,
-    NODE_LIFE_BIT = 48 /* to the parent: the life of the link */
+    NODE_LIFE_BIT = 48 /* in messages to the parent: the incarnation of the link */
 };
 
-/* Local steps of a client's round, if they follow its speed. */
+/* Upper limit on the local steps of a client's round, if they follow the client's speed. */
 enum { NODE_STEPS_MOST = 1000 };
-/* Numbers of a MODEL: a MiB, which brokers take. */
+/* Upper limit on the count of numbers in a MODEL: one MiB, a size that brokers accept. */
 enum { NODE_PART = 1 << 17 };
 
-/* A child as its parent knows it. */
+/* What a parent knows about a child before training. */
 typedef struct {
     bool leaf;
-    bool out; /* asynchronous: it was not there at the set-up, and has not joined yet */
+    bool out; /* asynchronous: the child was absent during the set-up and has not joined yet */
     double participation;
-    uint64_t key;         /* of its draws: rng_key(seed, rng_stream(its name)) */
-    size_t nodes;         /* of its subtree, itself included */
-    size_t leaves;        /* of these, clients */
-    uint32_t local_steps; /* of a leaf */
+    uint64_t key;         /* of its participation draws: rng_key(seed, rng_stream(its name)) */
+    size_t nodes;         /* size of its subtree, the child included */
+    size_t leaves;        /* number of clients in its subtree */
+    uint32_t local_steps; /* clients only */
     hfsad_link_rule rule;
 } node_child;
 
 /* The step rule of an asynchronous parent. */
 typedef struct {
-    double quorum;        /* part of its children that must have something new, above 0 */
-    uint32_t deadline_ms; /* or this long after its last step, if one child has */
-    bool stale_waits;     /* a child that is K_a global iterations behind is waited for, ... */
-    uint32_t stale_ms;    /* ... or for this long only */
-    uint32_t steps_most;  /* local steps of a client's round follow its speed, up to this many; 0: they are fixed */
-    uint32_t answer_ms;   /* rows and the end wait this long for the answers of children, unless stale_waits */
+    double quorum;        /* fraction of the children that must have sent a new UP; above 0 */
+    uint32_t deadline_ms; /* the node also steps this long after its last step, if one child has sent a new UP */
+    bool stale_waits;     /* the node waits for a child that is K_a global iterations behind, ... */
+    uint32_t stale_ms;    /* ... but at most this long; used if stale_waits is false */
+    uint32_t
+        steps_most; /* upper limit on local steps that follow a client's speed; 0: the number of local steps is fixed */
+    uint32_t
+        answer_ms; /* upper limit on waiting for the answers of children at a row and at the end, unless stale_waits */
 } node_pace;
 
-/* What a node is made of. Everything is copied but p, average, rows and the classes, which must outlive it. */
+/* Parameters of a node. node_create copies them, except p, average, rows and the two classes: these stay with the
+ * caller and must outlive the node. */
 typedef struct {
     uint64_t run;
-    const plan *p; /* the numbers of the run; classes are not looked up in it */
+    const plan *p; /* settings of the run as numbers; the classes below need not be part of it */
     size_t M;
-    size_t tiers;          /* of the whole tree */
+    size_t tiers;          /* depth of the whole tree */
     uint32_t depth;        /* 0: the root */
-    size_t slot;           /* among its parent's children, inner ones first */
-    size_t siblings;       /* children of its parent, itself included */
-    size_t inner_siblings; /* of these, inner nodes */
+    size_t slot;           /* position among the children of its parent, inner nodes first */
+    size_t siblings;       /* number of children of its parent, this node included */
+    size_t inner_siblings; /* number of inner nodes among them */
     uint64_t key;
-    int intercept;       /* INTERCEPT_xxx of the spec; it is the last coordinate */
+    int intercept;       /* INTERCEPT_xxx of the spec; the intercept is the last coordinate */
     const double *start; /* M */
     node_patience patience;
-    bool tame;              /* no schedule of the tree comes near an overflow: children have bounds (node_bounds.c) */
-    bool guarded;           /* the safeguard is on: plan_is_guarded, and synchronous */
-    bool keeps;             /* plan_has_guard, and synchronous */
-    bool star;              /* and what it watches is a star */
-    size_t tied;            /* plan_tied; root only */
-    unsigned exclude_after; /* messages beyond the bounds after which a child is named; 0: 1 */
+    bool tame;              /* no schedule of the tree can overflow, so messages of children are checked against bounds
+                               (node_bounds.c) */
+    bool guarded;           /* the safeguard watches this run: plan_is_guarded, and synchronous training */
+    bool keeps;             /* the root keeps its best model: plan_has_guard, and synchronous training */
+    bool star;              /* the tree that the safeguard watches has one tier */
+    size_t tied;            /* root: plan_tied */
+    unsigned exclude_after; /* number of messages beyond the bounds after which the parent excludes a child; 0: 1 */
     bool async;             /* asynchronous training */
     const baseline_rule *average; /* FedAvg or FedProx; NULL: HFSAD */
-    node_pace pace;               /* of that */
+    node_pace pace;               /* asynchronous training only */
 
-    const leaf_class *leaf;   /* NULL: an inner node or the root */
-    const double *x;          /* one dense row, with y and n = |x|^2; NULL: rows */
-    double y, n;              /* of that row */
+    const leaf_class *leaf;   /* class of a client; NULL: an inner node or the root */
+    const double *x;          /* a client with one dense row: x, y and n = |x|^2; NULL: its data is in rows */
+    double y, n;              /* of x */
     client_rows rows;         /* if x is NULL */
     bool keeps_w;             /* plan_keeps_w */
-    uint64_t noise_key;       /* of its noise, if that is by the seed */
-    word_source noise;        /* of its noise; NULL functions: by the seed */
-    size_t number;            /* of the node, for a program's own loss */
-    const inner_class *inner; /* NULL: a leaf */
+    uint64_t noise_key;       /* random stream of its noise, if `noise` has no functions */
+    word_source noise;        /* random words of its noise; NULL functions: noise_key gives them */
+    size_t number;            /* the node's number, passed to a caller's own loss */
+    const inner_class *inner; /* class of an inner node or the root; NULL: a client */
     size_t n_children;
-    size_t n_later;             /* its last children came to the list while the run went on */
-    const node_child *children; /* inner ones first, then the leaves, each in the order of their slots */
-    size_t links;               /* of the whole tree; root only */
-    bool absences;              /* a node of the tree may be absent; root only */
+    size_t n_later;             /* number of children, at the end of the list, that were admitted during the run */
+    const node_child *children; /* in slot order: inner nodes first, then clients */
+    size_t links;               /* root: number of links of the whole tree */
+    bool absences;              /* root: a node of the tree may be absent */
 
-    size_t part;   /* numbers of a MODEL at most; 0: NODE_PART, or M */
-    size_t polish; /* numbers of a polish's result, which the root waits for before it asks for the models; 0: none */
+    size_t part;   /* upper limit on the count of numbers in a MODEL; 0: NODE_PART, or M if that is larger */
+    size_t polish; /* root: count of numbers in the result of the polish, which precedes the question for models; 0: no
+                      polish */
 
-    uint64_t stage, stages; /* the stage of this setup, and the number of stages; the last is the run */
-    bool consensus;         /* the first of several is a consensus start's, the others but the last are tries */
-    const void *maker;      /* with several stages: the node `number` of another stage, beginning at start */
+    uint64_t stage, stages; /* the current stage and the number of stages; the last stage is the run */
+    bool consensus;         /* stage 0 computes a consensus start; the stages between it and the run try other starts */
+    const void *maker; /* several stages: make() creates node `number` for another stage, which starts at `start` */
     hfsad_status (*make)(const void *maker, size_t number, uint64_t stage, const double *start, node **n,
                          hfsad_error *err);
 } node_setup;
@@ -171,54 +176,55 @@ const char *node_refusal_text(node_refusal refusal);
 /* A sender: the parent, or the slot of a child. */
 enum { NODE_PARENT = SIZE_MAX };
 
-/* Takes a message in. m and its numbers are the caller's. Returns whether it was news; if not, *why (may be
- * NULL) says why. Old ones are no fault: they come whenever a message is repeated. */
+/* Processes a message, which stays with the caller. Returns true if the message changed the node's state; otherwise
+ * *why (may be NULL) is the reason. Old messages are normal: every retransmission produces them. */
 bool node_handle(node *n, size_t from, const message *m, node_refusal *why);
-/* Secure: the digest of a DOWN or ASK of the parent, in the message; several nodes may be handed it. */
+/* Secure aggregation: stores the digest of a parent's DOWN or ASK in the message. The digest is the same for all nodes
+ * that receive the message. */
 void node_digest(const node *n, message *m);
-/* Whether it should send a number that does not fit into fixed point, so that it cannot go on. */
+/* Whether a number that the node has to send does not fit into fixed point; the node then cannot continue. */
 bool node_is_too_large(const node *n);
-/* The time, in milliseconds from anywhere, never less than before. Call it before node_handle and when node_due says.
- */
+/* Sets the node's clock: milliseconds of a monotonic clock. Call it before node_handle and at the time node_due
+ * returns. */
 void node_tick(node *n, uint64_t now_ms);
-/* Asynchronous: the steps of a client per round from now on, by its own speed. */
+/* Asynchronous: sets the local steps of a client's following rounds, according to its speed. */
 void node_set_local_steps(node *n, uint32_t steps);
-/* When the next tick is wanted; UINT64_MAX: not before a message comes. */
+/* Time of the next node_tick that the node needs; UINT64_MAX: none until a message arrives. */
 uint64_t node_due(const node *n);
 
-/* The connection was lost and is back: what waits for an acknowledgement is sent again at once. */
+/* Call it after a reconnect: the node retransmits all unacknowledged messages at once. */
 void node_repeat(node *n);
-/* The most numbers that a message to this node may have. */
+/* Upper limit on the count of numbers in a message to this node. */
 size_t node_message_most(const node *n);
 
-/* What is to be sent, one after another, once the state is committed; false: nothing more. The numbers are the node's
- * and last until it is called again. */
+/* A message to send. Call node_next_letter after the state is committed, until it returns false. The numbers belong to
+ * the node and are valid until the next call. */
 typedef struct {
-    bool to_parent; /* otherwise to all children */
+    bool to_parent; /* false: to all children */
     message m;
 } node_letter;
 bool node_next_letter(node *n, node_letter *letter);
 
-/* Whether the state has changed since it was last packed. It must then be committed before anything is sent. */
+/* Whether the state has changed since the last node_pack. It must then be committed before anything is sent. */
 bool node_changed(const node *n);
 void node_pack(node *n, word_writer *w);
-/* Whether its state follows from an earlier one and the later messages that were news. These may then be stored in
- * place of it, and passed again after node_unpack. True for synchronous clients; an asynchronous client depends on the
- * clock. */
+/* Whether an earlier state and the accepted messages since then determine the current state. The store may then keep
+ * these messages instead of the state and pass them to node_handle again after node_unpack. True for synchronous
+ * clients; an asynchronous client also depends on the clock. */
 bool node_follows(const node *n);
-/* The state is kept by other means than node_pack. */
+/* Marks the state as stored without node_pack. */
 void node_keep(node *n);
-/* Into a node made from the same setup. false: not such a state; the node must then be freed. */
+/* Restores a state into a node with the same setup. false: the bytes are not a state of this node; free the node. */
 bool node_unpack(node *n, word_reader *r);
 
-/* A row of the trace that is ready: root only, relative_error and seconds are NAN. Take it before the state is packed.
- */
+/* Root: returns a row of the trace if one is complete; its relative_error and seconds are NAN. Call it before
+ * node_pack. */
 bool node_take_figures(node *n, hfsad_figures *f);
-/* The cloud's model that the last row is of. */
+/* Root: the cloud's model of the last row. */
 const double *node_row_w(const node *n);
 
-/* Asynchronous: lines of the record that are ready, each closed by a newline, or NULL; free it. Without the node's
- * path, which goes before each (sim/replay.h). Take them before the state is packed. */
+/* Asynchronous: new lines of the record, each with a newline at its end; NULL: none. The caller frees them and writes
+ * the node's path before each (run/replay.h). Call it before node_pack. */
 char *node_take_lines(node *n);
 
 /* The state of a node. A client rests until it is finished: it steps while it processes a message. */
@@ -232,7 +238,7 @@ char *node_take_lines(node *n);
     X(HALTED, "asynchronous, below the cloud: it does not step any more")                                              \
     X(FINISHED, "the cloud has its model")
 
-/* Of the question that a node has in hand. */
+/* States of a node's current question. */
 #define QUESTION_STATE_LIST(X)                                                                                         \
     X(NONE, "no question is open")                                                                                     \
     X(WAITS, "it waits until its round is done")                                                                       \
@@ -253,111 +259,117 @@ typedef enum {
 } question_state;
 
 typedef enum { NODE_RUNNING, NODE_DONE, NODE_CONVERGED, NODE_DIVERGED } node_end;
-/* Root: why it ended. Others: NODE_DONE once the root has their model. */
+/* Root: the reason for the end. Other nodes: NODE_DONE after the root has received their model. */
 node_end node_ended(const node *n);
-/* Root: the same as soon as its last row decides it, before it has the models. */
+/* Root: the same reason, known as soon as the last row decides it, before the models have arrived. */
 node_end node_decided(const node *n);
 
-/* w as the run has it; intercepts of nodes that are not tied to their children's are those of the last measurement. */
+/* The node's model for the output. An intercept that is not tied to those of the children is taken from the last
+ * measurement. */
 void node_model(const node *n, double *w);
-/* Root: asks for all current models without ending; in synchronous mode at the next row of the trace, where it then
- * stays. Lost in a crash. */
+/* Root: collects the current models of all nodes without ending the run. Synchronous training then pauses at the next
+ * row of the trace. A crash forgets the request. */
 void node_look(node *n);
-/* Root, once it has ended or looked: the models of all nodes below it, in the order that the head of this file says;
- * NULL if they never came. */
+/* Root, after the end or after node_look: the models of all other nodes in the order that the head of this file
+ * describes; NULL: they have not arrived. */
 const double *node_models_below(const node *n);
-/* Of one of these: whether the node was absent. Its numbers are then none; the output has the model of the node above.
- */
+/* Whether the node of one of these models was absent. The model is then not valid, and the output contains the model of
+ * the node's parent. */
 run_absence node_model_absence(const double *w);
 
 typedef struct {
     uint64_t round, k;
     uint64_t refused[NODE_REFUSALS];
-    uint64_t repeated; /* letters sent more than once */
+    uint64_t repeated; /* number of retransmissions */
 } node_status;
 node_status node_get_status(const node *n);
-/* Whether it waits for this child, for its UP or for its answer to the question in hand; and since when, on the clock
- * of node_tick. */
+/* Whether the node waits for this child: for its UP, or for its answer to the current question. node_waits_since is the
+ * time at which the wait began, on the clock of node_tick. */
 bool node_waits_for(const node *n, size_t c);
 uint64_t node_waits_since(const node *n);
-/* Of a child: the counter of its link in its last UP, and whether a round has begun for it. */
+/* The counter k of a child's link in its last UP. */
 uint64_t node_child_k(const node *n, size_t c);
-/* Asynchronous: whether it goes on without this child, which was waited for in vain. */
+/* Asynchronous: whether the node continues without this child because the child did not answer in time. */
 bool node_child_is_absent(const node *n, size_t c);
-/* Asynchronous: whether a question is open; and whether a child's process has spoken lately. */
+/* Asynchronous: node_asks says whether a question is open. node_child_lives tells the node whether the child's process
+ * is up. node_child_trains says whether a round has begun for the child. */
 bool node_asks(const node *n);
 void node_child_lives(node *n, size_t c, bool lives);
 bool node_child_trains(const node *n, size_t c);
-/* Whether a child has sent so many messages beyond the bounds that its parent cannot go on with it. */
+/* Whether a child has sent exclude_after messages beyond the bounds. */
 bool node_child_lies(const node *n, size_t c);
-/* Readmission (node_admit.c). Parent: the link of a child begins anew, with the number of the readmission as its life;
- * false: it has begun already. */
+/* Readmission (node_admit.c). A link has incarnations, which the code calls lives; the number of the readmission is the
+ * number of the new life. Parent: begins a new life of a child's link; false: that life has begun already. */
 bool node_child_begin(node *n, size_t c, uint64_t life);
-/* Asynchronous, of a client: it leaves; likewise. Whether it is no member: it has left, or has not joined yet. */
+/* Asynchronous: a client leaves; the result is that of node_child_begin. */
 bool node_child_retire(node *n, size_t c, uint64_t life);
-/* Asynchronous, of a member of a cohort: whether it may leave now; the first child of the cohort and the one behind its
- * last. */
+/* Asynchronous, secure aggregation: whether a child may leave its cohort now. node_unit: the cohort of child c is the
+ * children *first to *end - 1. */
 bool node_child_may_leave(const node *n, size_t c);
 void node_unit(const node *n, size_t c, size_t *first, size_t *end);
-/* It is to leave: its cohort is not called for a while, so that a moment comes at which it may. */
+/* Notes that a child has to leave: its cohort is not called for a while, so that the child may leave. */
 void node_child_wish(node *n, size_t c);
-/* The others are about to hear that it leaves, with all members of its cohort that are to leave. */
+/* Marks a child as leaving, together with all members of its cohort that have to leave; the others are told next. */
 void node_child_close(node *n, size_t c);
 bool node_child_is_closing(const node *n, size_t c);
 /* Whether it is a member of its cohort and is not about to leave it. */
 bool node_child_stays(const node *n, size_t c);
 /* The round of the last UP. */
 uint64_t node_said(const node *n);
-/* Whether the last figures are there, so that no node trains or joins any more. */
+/* Whether the last figures have arrived: no node trains or joins from then on. */
 bool node_is_over(const node *n);
+/* Whether a child has left or has not joined yet. */
 bool node_child_is_out(const node *n, size_t c);
-bool node_child_counts(const node *n, size_t c); /* it has not left and is not set aside */
+/* Whether a child has neither left nor been set aside. */
+bool node_child_counts(const node *n, size_t c);
 uint64_t node_child_life(const node *n, size_t c);
-/* When that was; without a path. */
+/* The readmission that began the current life of a child's link; its path is empty. */
 run_readmission node_child_readmission(const node *n, size_t c);
-/* Whether the child has begun it, too; and that it has. */
+/* Whether the child has confirmed the current life of its link; node_child_confirm records the confirmation. */
 bool node_child_is_admitted(const node *n, size_t c);
 void node_child_confirm(node *n, size_t c, uint64_t life);
-/* What the child must know: NODE_ADMISSION numbers and a model. */
+/* Contents of the message that readmits a child: NODE_ADMISSION numbers, then a model. */
 enum { NODE_ADMISSION = 7 };
 size_t node_admission_count(const node *n);
 void node_admission(node *n, size_t c, double *numbers);
-/* The child begins its life with that; more numbers may follow. parent_begun: of node_begun. false: it cannot. */
+/* Child: starts a new life of its link from these numbers; further numbers are ignored. parent_begun is the parent's
+ * node_begun. false: the numbers are not valid here. */
 bool node_admit(node *n, const double *numbers, size_t count, uint64_t parent_begun);
-/* The life of its link; of the root: the number of the last readmission. */
+/* The current life of the link to the parent; root: the number of the last readmission. */
 uint64_t node_life(const node *n);
 bool node_is_async(const node *n);
-/* The root: the number of the readmission of a node below it, which begins, or has begun, also before a restart; 0:
- * there are too many. It is done, which is a line of the record (run/anew.h). */
+/* Root: node_order starts the readmission (retires: the retirement) of a node and returns its number; a pending order
+ * keeps its number, also over a restart. 0: NODE_ORDERS orders are pending. node_note_readmission completes an order
+ * and writes its line of the record (run/anew.h). */
 enum { NODE_ORDERS = 16 };
 uint64_t node_order(node *n, const char *path, bool retires);
-/* The path of one of NODE_ORDERS that has begun; NULL: none. */
+/* The path of pending order i, i < NODE_ORDERS; NULL: none. */
 const char *node_pending_order(const node *n, size_t i, bool *retires);
 void node_note_readmission(node *n, uint64_t number, const run_readmission *done);
 
-/* Asynchronous: the child is not heard any more, and nothing waits for it; its last message stays. */
+/* Asynchronous: ignores all further messages of the child. Nothing waits for it; its last UP stays in force. */
 void node_set_aside(node *n, size_t c);
 
-/* How often it was started. */
+/* How often the node has been started, restarts from a stored state included. */
 uint64_t node_begun(const node *n);
-/* Root: where it waits for the polish of the model w, M numbers that stay until node_take_polish; NULL: it does not. */
+/* Root: the model to polish, M numbers that are valid until node_take_polish; NULL: no polish is pending. */
 const double *node_wants_polish(node *n, uint64_t *begun);
-/* Numbers that are missing are 0. */
+/* Passes the result of the polish; missing numbers are taken as 0. */
 void node_take_polish(node *n, const double *result, size_t count);
-/* setup.polish numbers; NULL: there was none. */
+/* The result of the polish, setup.polish numbers; NULL: there was no polish. */
 const double *node_get_polish(const node *n);
-/* Root: what the stages before the run have come to so far. */
+/* Root: results of the stages before the run. */
 const start_search *node_get_search(const node *n);
-/* The state of training here, at the row of `round`; w: room for M numbers. The vectors belong to the node. false: it
- * has not answered for that row, has continued since, or is about to restart. */
+/* This node's part of a checkpoint at the row of `round`; w: room for M numbers. The vectors belong to the node. false:
+ * the node has not answered for that row, has continued since, or is about to restart. */
 bool node_get_share(const node *n, uint64_t round, double *w, run_share *share);
-/* The root's: the round of its last row (-1: none), what its safeguard and its stop rule know. */
+/* Root: the round of the last row (-1: none), and the states of safeguard and stop rule. */
 int64_t node_last_row(const node *n);
 const guard_state *node_guard(const node *n);
-/* The best w_0 of all rows and its objective; NULL: none is kept. */
+/* Root: the best w_0 of all rows, and its objective; NULL: the run does not keep it. */
 const double *node_best(const node *n, double *objective);
 stop_state node_stop(const node *n);
-/* The safeguard's repairs so far; *last: the iteration of the last, known to the root. */
+/* Number of the safeguard's repairs; *last: the iteration of the last one, root only. */
 uint64_t node_repairs(const node *n, uint64_t *last);
 
 #endif

@@ -137,6 +137,16 @@ static size_t message_up(node *n, double *sigma)
     return n->s.M + 2;
 }
 
+static void pass(const word_transfer *t, node *n)
+{
+    words_pass_reals(t, &n->average.seen, 1);
+    words_pass_reals(t, &n->average.since, 1);
+    words_pass_reals(t, &n->average.mass, 1);
+    words_pass_32(t, &n->average.drawn);
+    words_pass_flag(t, &n->average.moved);
+    words_pass_flag(t, &n->average.sends);
+}
+
 static void make_figures(const node *n, const tally *t, uint64_t iteration, hfsad_figures *f)
 {
     averaging_figures(t, n->s.M, n->s.tiers, iteration, f);
@@ -156,4 +166,5 @@ const algorithm_steps ALGORITHM_AVERAGING = {
     .take_tally = take_tally,
     .make_figures = make_figures,
     .is_finite = averaging_is_finite,
+    .pass = pass,
 };

@@ -1,4 +1,4 @@
-/* An edge, any inner node, and the root: it opens a round, waits for its children, steps, and passes questions on. */
+/* An edge, any inner node, and the root: it opens a round, waits for its children, steps, and forwards questions. */
 #include "net/node_parts.h"
 
 #include "base/alloc.h"
@@ -172,7 +172,7 @@ static bool may_open(const node *n)
     if (n->round == node_next_measure(n) || look_holds(n))
         return false;
     if (n->a->take_down && !is_root(n) && n->down_round != period_start(n, n->round + 1))
-        return false; /* it passes on what comes down */
+        return false; /* the node forwards the model of this DOWN */
     const bool measured = (int64_t)n->round == n->answer.round || (n->talks && n->round % n->K == 0);
     const bool passed_over = question_holds(n) && q->round > n->round; /* no DOWN: it sits out until that question */
     return is_root(n) || !measured || n->down_round > n->round || passed_over;
@@ -212,7 +212,7 @@ static bool is_ready(const node *n)
     return is_root(n) || (!n->talks && !takes_part_in(n, round)) || n->down_round == period_start(n, round);
 }
 
-/* Its children, but those that came to the list later and have not joined. */
+/* Number of children, without those that were added to the list later and have not joined. */
 static size_t inner_heard(const node *n)
 {
     size_t count = n->s.n_children;
@@ -241,7 +241,7 @@ void links_inner_round(node *n, uint64_t round)
     if (!node_draw(n, n->s.inner->participation, n->s.key, &n->last, round))
         return;
     if (!n->s.async)
-        channel_stop(&n->up); /* its link leaves the state that the last UP was of */
+        channel_stop(&n->up); /* the link advances, and the last UP is obsolete */
     node_step(n);
     n->took_part = true;
     n->sent_up += n->s.depth > 1 || last < n->last; /* the cloud uses only the last of an iteration */
@@ -334,7 +334,7 @@ static bool measures_now(const node *n, uint64_t *round)
     return n->round == *round;
 }
 
-/* The root asks by itself, whatever its state calls for. */
+/* The root asks the question that its state calls for. */
 static void root_questions(node *n)
 {
     question *q = &n->question;
@@ -343,7 +343,7 @@ static void root_questions(node *n)
     if (q->state != QUESTION_NONE)
         return;
     if (n->state == NODE_RESTS && is_prelude(n) && !all_finite(n->w, n->s.M))
-        stage_conclude(n, NULL); /* nothing can come of it any more */
+        stage_conclude(n, NULL); /* this start has diverged */
     if (n->state == NODE_RESTS && n->root.end != NODE_RUNNING)
         node_move(n, NODE_ENDED);
     if (n->state == NODE_ENDED && (!n->root.polish || n->root.end == NODE_DIVERGED))

@@ -19,7 +19,7 @@ static uint64_t add_reals(uint64_t sum, const double *v, size_t count)
     return sum;
 }
 
-/* Of every number of its rows: a state is one of these and of no others. */
+/* A fingerprint of all rows: a stored state is valid only with the same rows. */
 static uint64_t print_of_rows(const node_setup *s)
 {
     const client_rows *rows = &s->rows;
@@ -70,7 +70,7 @@ hfsad_status leaf_create(node *n, hfsad_error *err)
     n->leaf.data_print = print_of_rows(s);
     if (!s->x) {
         n->leaf.factor = client_factor(s->leaf, &s->rows);
-        if (!s->average && client_is_factored(s->leaf, &s->rows, s->M))
+        if (n->a->links && client_is_factored(s->leaf, &s->rows, s->M))
             n->leaf.squared = squared_create(&s->rows, s->M, n->leaf.factor);
     }
     return HFSAD_OK;

@@ -47,6 +47,7 @@ static void make_figures(const node *n, const tally *t, uint64_t iteration, hfsa
 }
 
 const algorithm_steps ALGORITHM_LINKS = {
+    .links = true,
     .leaf_round = leaf_round,
     .inner_round = links_inner_round,
     .root_round = node_step,

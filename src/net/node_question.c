@@ -27,8 +27,8 @@ struct question_row {
     enum { DOWN_NOTHING, DOWN_MODEL, DOWN_FIGURES } down;
     enum { UP_WORD, UP_TALLY, UP_MODELS } up;
     bool holds;   /* no round begins while it is in hand */
-    bool at_once; /* an inner node passes it on at once; otherwise when its own rounds have come to it */
-    bool kept;    /* what came of it is part of the state */
+    bool at_once; /* an inner node forwards it at once; otherwise when its own rounds have reached it */
+    bool kept;    /* its result is part of the state */
     place (*where)(const node *n, uint64_t number);
     /* A client answers; an inner node takes up what comes with the question. false: not now, it will be asked again. */
     bool (*begin)(node *n, const message *m, uint64_t number);

@@ -43,16 +43,6 @@ static void pass_link(const word_transfer *t, node *n)
     }
 }
 
-static void pass_average(const word_transfer *t, node *n)
-{
-    words_pass_reals(t, &n->average.seen, 1);
-    words_pass_reals(t, &n->average.since, 1);
-    words_pass_reals(t, &n->average.mass, 1);
-    words_pass_32(t, &n->average.drawn);
-    words_pass_flag(t, &n->average.moved);
-    words_pass_flag(t, &n->average.sends);
-}
-
 static void pass_leaf(const word_transfer *t, node *n)
 {
     words_pass_32(t, &n->leaf.local_steps);
@@ -223,8 +213,8 @@ static void pass_state(const word_transfer *t, node *n)
         pass_leaf(t, n);
     else
         pass_inner(t, n);
-    if (n->s.average)
-        pass_average(t, n);
+    if (n->a->pass)
+        n->a->pass(t, n);
     if (n->s.async && n->s.inner)
         pass_async(t, n);
 }
@@ -273,7 +263,7 @@ static bool has_up(const node *n)
     return n->s.async ? n->up_round == n->down_round : !n->took_part;
 }
 
-/* Everything that was said may be lost: it is said again. */
+/* Every message sent before may be lost, so all are sent again. */
 static void begin_again(node *n)
 {
     n->begun++;
@@ -299,7 +289,7 @@ static void begin_again(node *n)
     }
 }
 
-/* Its last children may have come to the list since: they are no members yet. */
+/* Children may have been added to the end of the list since; they have not joined yet. */
 static bool is_own(node *n, uint64_t print)
 {
     for (size_t later = 0; later <= n->s.n_later; later++) {

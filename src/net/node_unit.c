@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whether this node calls cohorts. */
 bool unit_calls(const node *n)
 {
     return n->s.async && n->s.p->fixed && n->s.p->cohort >= COHORT_LEAST;

@@ -1,7 +1,5 @@
-/*
- * Last values on their way: a table from (member, topic) to a place for one frame, and queues of such places. A frame
- * that meets an older one in its place puts it out, so what waits is bounded by the number of topics.
- */
+/* Frames that wait for transmission: a table from (member, topic) to a slot for one frame, and queues of slots. A new
+ * frame replaces an older one in its slot, so the number of topics limits the number of waiting frames. */
 #ifndef HFSAD_NET_SLOTS_H
 #define HFSAD_NET_SLOTS_H
 
@@ -9,13 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes that several places may hold. */
+/* Bytes that several slots may share. */
 typedef struct {
     size_t holders, size;
     unsigned char bytes[];
 } parcel;
 
-parcel *parcel_make(const void *bytes, size_t size); /* with one holder; NULL: no memory */
+parcel *parcel_make(const void *bytes, size_t size); /* with one reference; NULL: no memory */
 parcel *parcel_hold(parcel *p);
 void parcel_drop(parcel *p); /* NULL is allowed */
 
@@ -46,12 +44,12 @@ typedef struct {
 } slot_queue;
 #define SLOT_QUEUE_EMPTY ((slot_queue){NO_SLOT, NO_SLOT})
 
-/* Puts a parcel (whose holder it becomes) into a place and the place into the queue, unless it is there. True if a
- * waiting frame was put out. */
+/* Puts a parcel, whose reference it takes over, into a slot, and the slot into the queue unless it is queued already.
+ * True: a waiting frame was replaced. */
 bool slots_put(slot_table *t, slot_queue *queue, size_t number, parcel *value, bool retain);
-/* Takes the first place off the queue; its parcel is the caller's. False: the queue is empty. */
+/* Removes the first slot of the queue and passes its parcel to the caller. False: the queue is empty. */
 bool slots_take(slot_table *t, slot_queue *queue, size_t *number, parcel **value);
-/* Empties the queue; the number of frames dropped. */
+/* Empties the queue; returns the number of dropped frames. */
 size_t slots_drop(slot_table *t, slot_queue *queue);
 
 #endif

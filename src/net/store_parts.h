@@ -44,7 +44,7 @@ struct store {
     uint32_t hearing; /* that frame */
 };
 
-/* Refuses a folder of another run, and says whose it is. */
+/* Refuses a folder of another run, and names that run. */
 hfsad_status store_refuse_run(store *s, const store_user *user, hfsad_error *err);
 /* The entries contradict each other. */
 hfsad_status store_garbled(const store *s, uint64_t at, hfsad_error *err);

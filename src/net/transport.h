@@ -1,6 +1,6 @@
 /*
- * Transport of frames: by topic, each a last value. Two transports implement one table: `local` within a process,
- * `mqtt` through a broker. tests/test_transport.c tests both.
+ * Transport of frames: each topic has a last value. Two transports implement one table of functions: mqtt goes through
+ * a broker, and tests/transport_local.h stays within a process. tests/test_transport.c runs the same tests on both.
  *
  * A transport has members, one for a node (or for several that share a login), each with its own topics to write, its
  * own filters to read, and its own will. One thread drives it: everything happens within transport_wait and
@@ -24,17 +24,17 @@
 typedef struct transport transport;
 
 typedef enum {
-    TRANSPORT_UP,      /* connected and listening: what was sent while it was not is lost, so send again what counts */
-    TRANSPORT_DOWN,    /* no connection; it is tried again by itself, with backoff */
-    TRANSPORT_REFUSED, /* a DOWN that waiting does not mend: login, certificate, unknown host, a filter */
+    TRANSPORT_UP,      /* connected and subscribed; frames sent before are lost, so retransmit what matters */
+    TRANSPORT_DOWN,    /* no connection; the transport reconnects by itself, with backoff */
+    TRANSPORT_REFUSED, /* a DOWN that needs a fix: login, certificate, unknown host, a filter */
 } transport_event;
 
 /* Called within transport_wait only. They may send; they may not wait, join, leave or free. */
 typedef struct {
     void *context;
-    /* topic and bytes are the transport's and last until the function returns. */
+    /* topic and bytes belong to the transport and are valid until the function returns. */
     void (*receive)(void *context, size_t member, const char *topic, const void *bytes, size_t size);
-    /* why: one line, the transport's; "" for UP. May be NULL. */
+    /* why: one line that belongs to the transport; "" for UP. The function may be NULL. */
     void (*event)(void *context, size_t member, transport_event event, const char *why);
 } transport_handler;
 
@@ -78,9 +78,6 @@ struct transport {
     transport_counts counts;
 };
 
-/* Within this process: members of one transport talk with each other, retained values included. */
-hfsad_status transport_local_create(transport **t, const transport_handler *handler, hfsad_error *err);
-
 typedef struct {
     const char *url;                       /* mqtt://host[:1883], mqtts://host[:8883] or unix:///path/to/socket */
     const char *ca;                        /* mqtts: PEM file of the authority that signed the broker's certificate */
@@ -100,24 +97,24 @@ hfsad_status transport_mqtt_create(transport **t, const transport_broker *broker
 /* NULL is allowed. */
 void transport_free(transport *t);
 
-/* A new member; *number counts from 0. It begins to connect; the handler hears of it. */
+/* Adds a member; *number counts from 0. The member connects in the background, and the handler is told. */
 hfsad_status transport_join(transport *t, const transport_member *member, size_t *number, hfsad_error *err);
-/* The member goes, its number is not used again; with_will: as if it had been killed (for tests). */
+/* Removes a member; its number is not used again. with_will: as if the process had been killed (for tests). */
 void transport_leave(transport *t, size_t member, bool with_will);
 
 /*
- * The newest value of a topic. It is sent at once or within the next waits. Only lack of memory is an error here: a
- * frame that cannot be sent now is lost and counted, and a frame that is too large for the broker is an error of the
- * next wait. retain: the broker keeps it for later subscribers; a retained value of size 0 clears it. A frame of size 0
- * is delivered to no member.
+ * Sets the newest value of a topic. The frame is sent at once or within the next waits. Only lack of memory is an error
+ * here: a frame that cannot be sent now is lost and counted, and a frame that is too large for the broker is an error
+ * of the next wait. retain: the broker keeps it for later subscribers; a retained value of size 0 clears it. A frame of
+ * size 0 is delivered to no member.
  */
 hfsad_status transport_send(transport *t, size_t member, const char *topic, const void *bytes, size_t size, bool retain,
                             hfsad_error *err);
 
-/* Moves what can be moved and calls the handler; returns when something happened or after timeout_ms (0: at once, < 0:
- * no limit), and early where it likes, on a signal among others. */
+/* Sends and receives, and calls the handler. Returns after an event or after timeout_ms (0: at once, < 0: no limit);
+ * it may return earlier, for example on a signal. */
 hfsad_status transport_wait(transport *t, int64_t timeout_ms, hfsad_error *err);
-/* The same of two at once; it may return much earlier. */
+/* Waits for two transports at once; it may return much earlier. */
 hfsad_status transport_wait_both(transport *a, transport *b, int64_t timeout_ms, hfsad_error *err);
 
 #endif

@@ -208,7 +208,7 @@ static const char *other_tongue(const member *m, int code, int reason)
                      : "; does it require TLS at this port? Then give mqtts://";
 }
 
-/* Whether waiting mends it, and in words. */
+/* Whether a reconnect can succeed by itself, and the reason in words. */
 static transport_event judge(const member *m, int code, int reason, char why[REASON_SIZE])
 {
     /* Causes that a user can fix are the certificates, or another service at the port; a killed broker reads as EOF. */

@@ -177,7 +177,7 @@ static hfsad_status leaf_of(node **n, const tree *t, size_t leaf, node_setup *s,
     double *row = NULL;
     s->leaf = plan_leaf(t->p, leaf);
     s->depth = d->inner[dataset_parent(d, leaf)].depth + 1;
-    s->keeps_w = t->average || plan_keeps_w(t->p, d->rows.first != NULL);
+    s->keeps_w = plan_keeps_w(t->p, d->rows.first != NULL);
     if (t->rows) {
         client_rows rows = dataset_rows(t->rows, t->own[leaf]);
         rows.constant = d->rows.constant;
@@ -239,10 +239,10 @@ static hfsad_status make_stage(const void *maker, size_t number, uint64_t stage,
         .start = start,
         .patience = t.patience,
         .average = t.average,
-        .tame = is_tame(t.p, d->n_inner) && !t.average,
-        .guarded = plan_is_guarded(t.p, d->n_inner) && !t.async && !t.average,
-        .keeps = plan_has_guard(t.p, d->n_inner) && !t.async && !t.average,
-        .star = t.p->inner[0].watched && d->n_inner == 1 && !t.async && !t.average,
+        .tame = is_tame(t.p, d->n_inner),
+        .guarded = plan_is_guarded(t.p, d->n_inner) && !t.async,
+        .keeps = plan_has_guard(t.p, d->n_inner) && !t.async,
+        .star = t.p->inner[0].watched && d->n_inner == 1 && !t.async,
         .tied = plan_tied(t.p, d->M, d->n_inner),
         .exclude_after = t.exclude_after,
         .async = t.async,

@@ -1,5 +1,5 @@
-/* Nodes of a tree whose plan and, for the clients in question, rows are on this machine. Nodes are numbered as in
- * hfsad_run_node_name: the inner ones by depth, 0 the cloud, then the clients. */
+/* Creation of the nodes of a tree, from the plan and the rows of this process's clients. Nodes are numbered as in
+ * hfsad_run_node_name: inner nodes by depth, with the cloud as 0, then clients. */
 #ifndef HFSAD_NET_TREE_H
 #define HFSAD_NET_TREE_H
 
@@ -9,44 +9,45 @@ typedef struct {
     const dataset *d;
     const plan *p;
     const double *start; /* M */
-    const dataset *rows; /* NULL: the rows are d's. Otherwise a table, and leaf j of d is leaf own[j] there */
+    const dataset *rows; /* NULL: d has the rows. Otherwise a table of rows in which leaf j of d is leaf own[j] */
     const size_t *own;
     int intercept; /* INTERCEPT_xxx */
     uint64_t run;
     node_patience patience;
     unsigned exclude_after;
-    const uint8_t *out; /* by leaf: no members, until they join; NULL: all are */
+    const uint8_t *out; /* by leaf: the client has not joined yet; NULL: all have */
     bool async;
     node_pace pace;
-    const plan *tied;  /* of a consensus start, which is trained for its iterations; NULL: none */
-    const plan *trial; /* of every one of `tries` starts; NULL: there is one */
+    const plan *tied;  /* plan of the consensus start; NULL: no consensus start */
+    const plan *trial; /* plan of each of `tries` starts; NULL: one start */
     uint64_t tries;
     const baseline_rule *average; /* FedAvg or FedProx; NULL: HFSAD */
-    size_t part, polish;          /* of node_setup */
-    const word_source *noise;     /* by client: of its noise; NULL: by the seed */
+    size_t part, polish;          /* as in node_setup */
+    const word_source *noise;     /* by client: random words of its noise; NULL: from the seed */
 } tree;
 
-/* Why an asynchronous federation refuses a spec with draws. */
+/* The message with which an asynchronous federation refuses a spec with participation draws. */
 #define TREE_ASYNC_DRAWS                                                                                               \
     "federation.mode async: nodes take part when they are ready, not by draws; leave out run.participation.client "    \
     "and .edge, and participation in overrides"
 
-/* How long nodes wait before they repeat themselves. What a parent says all its children hear: where they are many, a
- * round takes longer, and repeating too soon would make it longer still. */
+/* Delays before retransmissions. They grow with the number of children, because a round with many children takes longer
+ * and early retransmissions would slow it further. */
 node_patience tree_patience(const dataset *d);
-/* Asynchronous: how long a node, `tiers` above the lowest, waits for an answer; 0: for ever. */
+/* Asynchronous: upper limit on the wait for an answer of a node `tiers` above the lowest; 0: no limit. */
 uint32_t tree_answer_ms(const hfsad_spec *spec, size_t tiers);
-/* How the spec wants its federation: patience, async and pace. Refused: what an asynchronous one cannot do. */
+/* Fills in patience, async and pace from the spec. An error if an asynchronous federation cannot do what the spec asks
+ * for. */
 hfsad_status tree_settings(tree *t, const hfsad_spec *spec, hfsad_error *err);
-/* Nodes that are to train in several stages keep a reference to t. */
+/* Creates a node. A node with several stages keeps a reference to t. */
 hfsad_status tree_node(node **n, const tree *t, size_t number, hfsad_error *err);
 /* NO_NODE for the cloud. */
 uint32_t tree_parent(const dataset *d, size_t number);
 size_t tree_slot(const dataset *d, size_t number);
 size_t tree_children(const dataset *d, size_t number);
 size_t tree_child(const dataset *d, size_t number, size_t slot);
-/* The nodes in the order of MODEL's numbers: a node, then its children with all below them. order: n_inner + n_leaves.
- */
+/* The nodes in the order of a MODEL: a node, then each child followed by all nodes below it. order: n_inner + n_leaves
+ * numbers. */
 void tree_order(const dataset *d, size_t *order);
 
 #endif

@@ -25,46 +25,46 @@ enum { VEIL_KEY = 32, VEIL_CARD_MOST = 4096, VEIL_WHY = 300, VEIL_PROOF = 200 };
 /* SHA-256 of the numbers of a message. */
 void veil_digest(const double *values, size_t count, uint64_t digest[4]);
 
-/* Of a process. */
+/* The secure aggregation of a process. */
 typedef struct veil veil;
-/* folder: of its state, for the secret and the list, NULL: nothing outlasts the process; begun: the folder has states,
- * so that the secret must be there; ca: file of the authority's certificate, NULL: cards are not signed. */
+/* folder: state folder, for the secret and the list, NULL: nothing is stored; begun: the folder has states, so the
+ * secret must exist; ca: file of the authority's certificate, NULL: cards are not signed. */
 hfsad_status veil_create(veil **v, const char *folder, bool begun, const char *ca, uint64_t run, hfsad_error *err);
 void veil_free(veil *v);
 bool veil_signs(const veil *v);
 
-/* A node of it. */
+/* A node of the process. */
 typedef struct veil_member veil_member;
 typedef struct {
     const char *const *names;      /* paths of the cohort, in slot order */
-    size_t count, own;             /* own: which of them it is */
+    size_t count, own;             /* own: index of this node among them */
     size_t least;                  /* members of a cohort */
     const char *certificate, *key; /* files; NULL if there is no authority */
 } veil_place;
 hfsad_status veil_join(veil *v, veil_member **m, const veil_place *place, hfsad_error *err);
 void veil_leave(veil_member *m);
 const unsigned char *veil_card(const veil_member *m, size_t *size);
-/* Takes the parent's list: every member of the cohort must be there once, with a card that the authority vouches for,
- * and nothing may differ from the list that this process has accepted before. false: why it is refused. */
+/* Checks and accepts the parent's list: every member of the cohort must be listed once, with a card signed by the
+ * authority, and the list must equal the one that this process has accepted before. false: *why is the reason. */
 bool veil_take_list(veil_member *m, const unsigned char *list, size_t size, char why[VEIL_WHY]);
-/* Whether it has a list, without which nothing may be said. */
+/* Whether the node has a list; without one it must not send masked messages. */
 bool veil_is_ready(const veil_member *m);
 /* A member is lost for good, and the authority has signed it (veil_renew.c). floor: the round of this node's last UP.
  * VEIL_ELSEWHERE: it is a member of another cohort. */
 typedef enum { VEIL_TAKEN, VEIL_REFUSED, VEIL_ELSEWHERE } veil_answer;
 veil_answer veil_renew(veil_member *m, const char *path, const char *proof, uint64_t floor, char why[VEIL_WHY]);
-/* The authority signs it. ca_key: file of its private key. */
+/* Signs, as the authority, that a member is lost. ca_key: file of the authority's private key. */
 hfsad_status veil_prove_gone(const char *ca_key, uint64_t run, const char *path, char proof[VEIL_PROOF],
                              hfsad_error *err);
-/* Whether it has, by the file of its certificate. */
+/* Verifies that signature, with the file of the authority's certificate. */
 bool veil_is_proven(const char *ca, uint64_t run, const char *path, const char *proof);
-/* Whether a message in fixed point may be said at all: in a new cohort only what could not be said in the old one. */
+/* Whether a message in fixed point may be sent: in a new cohort only messages that could not be sent in the old one. */
 bool veil_may_say(const veil_member *m, const message *letter);
 /* Adds the masks to the words of a message that is in fixed point; false: OpenSSL has failed, and the words must not be
  * sent. */
 bool veil_mask(veil_member *m, const message *letter, uint64_t *words);
 
-/* A parent's: the list of these cards. Free it; NULL: no memory. */
+/* Parent: makes the list of these cards; the caller frees it; NULL: no memory. */
 unsigned char *veil_make_list(const unsigned char *const *cards, const size_t *sizes, size_t count, size_t *size);
 
 #endif

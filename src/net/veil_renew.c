@@ -125,7 +125,7 @@ static size_t find_name(const veil_member *m, const char *path)
     return j;
 }
 
-/* Masks of another cohort are others, in whatever order its members have heard who left. */
+/* Another cohort has other masks. They do not depend on the order in which its members learn that others have left. */
 static void take_out(veil_member *m, size_t j, uint64_t floor)
 {
     m->pairs[j].gone = true;

@@ -1,7 +1,6 @@
-/*
- * What a client lets itself be asked. Its spec says which questions the set-up, the polish and the groups have, in
- * which order and how often; every other question is refused, and so is a second question with the number of one that
- * was answered. The memory is that of the process: a client that is started again begins with an empty one.
+/* Checks which questions a client answers. Its spec determines which questions the set-up, the polish and the groups
+ * have, in which order and how often; every other question is refused, and so is a second question with the number of
+ * one that was answered. The memory is that of the process: a client that is started again begins with an empty one.
  */
 #ifndef HFSAD_NET_WARDEN_H
 #define HFSAD_NET_WARDEN_H

@@ -303,7 +303,7 @@ hfsad_status hfsad_job_train(hfsad_job *j, const hfsad_job_hooks *hooks, hfsad_s
     return status;
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 hfsad_run *hfsad_job_run(const hfsad_job *j)
 {

@@ -101,7 +101,8 @@ static const char *run_why_idle(const hfsad_run *run, const hfsad_spec *spec, co
     return NULL;
 }
 
-const char *setting_why_idle(const hfsad_run *run, const hfsad_spec *spec, const setting_at *at)
+/* Why the setting has no effect in this run, or NULL. */
+static const char *setting_why_idle(const hfsad_run *run, const hfsad_spec *spec, const setting_at *at)
 {
     static const char *const async[] = {"federation.quorum",        "federation.deadline",      "federation.stale",
                                         "federation.stale_seconds", "federation.local_seconds", NULL};
@@ -124,7 +125,8 @@ const char *setting_why_idle(const hfsad_run *run, const hfsad_spec *spec, const
     return run_why_idle(run, spec, key);
 }
 
-bool setting_is_changed(const hfsad_spec *spec, const setting_at *at)
+/* Whether the value differs from the default. */
+static bool setting_is_changed(const hfsad_spec *spec, const setting_at *at)
 {
     const setting_value now = setting_load(at, spec), usual = setting_default(at);
     switch (at->row->type) {

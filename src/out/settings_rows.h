@@ -8,11 +8,6 @@
 
 #include <stdio.h>
 
-/* Why the setting has no effect in this run, or NULL. */
-const char *setting_why_idle(const hfsad_run *run, const hfsad_spec *spec, const setting_at *at);
-/* Whether the value differs from the default. */
-bool setting_is_changed(const hfsad_spec *spec, const setting_at *at);
-
 /* Texts of a row each, to be freed; "" if there is nothing to say, NULL: no memory. */
 char *priors_text(const hfsad_run *run);
 char *links_text(const hfsad_run *run);

@@ -463,7 +463,7 @@ static void add_personal(json *j, cJSON *root, const hfsad_run *run)
     const uint64_t links = run->data->n_leaves + run->data->n_inner - 1;
     cJSON *personal = json_add_object(j, root, "personal");
     json_add_whole(j, personal, "groups", p->found.K);
-    json_add_text(j, personal, "reason", p->found.K || p->reason[0] ? p->reason : "the run has not come to it");
+    json_add_text(j, personal, "reason", p->found.K || p->reason[0] ? p->reason : "not tried");
     if (!p->found.K)
         return;
     json_add_real(j, personal, "scale", p->found.T);
@@ -510,7 +510,7 @@ static void add_polish(json *j, cJSON *root, const hfsad_run *run)
     const bool tried = p->accepted || p->reason[0];
     cJSON *polish = json_add_object(j, root, "polish");
     json_add_flag(j, polish, "accepted", p->accepted);
-    json_add_text(j, polish, "reason", tried ? p->reason : "the run has not come to it");
+    json_add_text(j, polish, "reason", tried ? p->reason : "not tried");
     if (!p->exchanges)
         return;
     json_add_real(j, polish, "objective_before", p->objective_before);

@@ -81,7 +81,9 @@ static char *write_columns(char *at, char letter, size_t M)
     return at;
 }
 
-const char *table_names(const hfsad_run *run)
+/* The names of the features for the head of a table; NULL: w1,…,wM, because the data have no names, or x1,…,xM, or one
+ * that a reader could take for another column. */
+static const char *table_names(const hfsad_run *run)
 {
     const char *name = run->data->feature_names;
     bool plain = true;

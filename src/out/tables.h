@@ -14,9 +14,6 @@ typedef struct {
 hfsad_status row_room_create(row_room *room, const hfsad_run *run, hfsad_error *err);
 void row_room_free(row_room *room);
 
-/* The names of the features for the head of a table; NULL: w1,…,wM, because the data have no names, or x1,…,xM, or one
- * that a reader could take for another column. */
-const char *table_names(const hfsad_run *run);
 /* ",w1,…,wM" or ",age,income", ",intercept" if there is one, `more`, and the end of the line. */
 void model_head(whole_file *f, const hfsad_run *run, const char *more);
 /* node, the features and, if there is one, intercept: cloud, inner nodes and, if requested, clients. */

@@ -157,7 +157,9 @@ static double length_of(const double *v, size_t M)
     return fmin(most * sqrt(part), DBL_MAX);
 }
 
-void start_try(double *start, const double *first, size_t M, uint64_t seed, uint64_t index, double likely)
+/* Start number `index` of run.tries: the first itself, the others drawn, of its length, or of the likely one where that
+ * is 0. */
+static void start_try(double *start, const double *first, size_t M, uint64_t seed, uint64_t index, double likely)
 {
     const double length = length_of(first, M);
     if (index)
@@ -202,7 +204,8 @@ void start_search_pass(const word_transfer *t, start_search *s)
     words_pass_reals(t, s->first, s->M);
 }
 
-hfsad_status start_intercept(double *start, const dataset *d, const surveyor *ask, hfsad_error *err)
+/* The intercept, the last coordinate: what the features leave of y, in the mean over the rows. */
+static hfsad_status start_intercept(double *start, const dataset *d, const surveyor *ask, hfsad_error *err)
 {
     const size_t F = features_count(d);
     double totals[2];

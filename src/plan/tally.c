@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-void link_sums_add(link_sums *total, const link_sums *part)
+static void link_sums_add(link_sums *total, const link_sums *part)
 {
     total->loss += part->loss;
     total->consensus_loss += part->consensus_loss;

@@ -21,7 +21,6 @@ typedef struct {
     double dual[HFSAD_TIERS_MAX];    /* sigma^2 (|dz|^2 + |dq|^2) of the last edge round; NAN: it is not known */
 } tally;
 
-void link_sums_add(link_sums *total, const link_sums *part);
 void tally_add(tally *total, const tally *part);
 
 /* As a vector, the first `tiers` tiers only; of TALLY_MOST numbers at most. */

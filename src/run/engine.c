@@ -1,5 +1,7 @@
 #include "run/engine.h"
 
+#include "base/error.h"
+#include "run/anew.h"
 #include "run/handle.h"
 
 static hfsad_status sim_engine_create(hfsad_run *r, const hfsad_spec *spec, hfsad_error *err)
@@ -13,14 +15,25 @@ static void sim_engine_iterate(hfsad_run *r)
     sim_iterate(r->sim);
 }
 
-static void sim_engine_measure(hfsad_run *r, hfsad_figures *figures)
+static hfsad_status sim_engine_measure(hfsad_run *r, hfsad_figures *figures, hfsad_error *err)
 {
     sim_measure(r->sim, figures);
+    if (sim_failure(r->sim))
+        return error_set(err, HFSAD_ERROR_IO, "%s", sim_failure(r->sim));
+    return sim_too_large(r->sim) ? run_too_large(r, sim_too_large(r->sim) - 1, err) : HFSAD_OK;
 }
 
 static bool sim_engine_converged(const hfsad_run *r)
 {
     return sim_converged(r->sim);
+}
+
+/* Links that restart after the last row are part of the end. */
+static void sim_engine_settle(hfsad_run *r, bool last)
+{
+    if (last)
+        sim_begin_anew(r->sim, true);
+    sim_collect(r->sim);
 }
 
 static const double *sim_engine_inner_model(const hfsad_run *r, size_t i)
@@ -55,6 +68,7 @@ static const engine sim_engine = {
     .iterate = sim_engine_iterate,
     .measure = sim_engine_measure,
     .converged = sim_engine_converged,
+    .settle = sim_engine_settle,
     .inner_model = sim_engine_inner_model,
     .leaf_model = sim_engine_leaf_model,
     .absence = sim_engine_absence,
@@ -73,9 +87,11 @@ static void baseline_engine_iterate(hfsad_run *r)
     baseline_iterate(r->baseline);
 }
 
-static void baseline_engine_measure(hfsad_run *r, hfsad_figures *figures)
+static hfsad_status baseline_engine_measure(hfsad_run *r, hfsad_figures *figures, hfsad_error *err)
 {
+    (void)err;
     baseline_measure(r->baseline, figures);
+    return HFSAD_OK;
 }
 
 /* Sub-gradient methods have no residual by which to stop. */

@@ -462,13 +462,11 @@ hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)
         *f = r->star;
         return HFSAD_OK;
     }
-    r->engine->measure(r, f);
+    const hfsad_status status = r->engine->measure(r, f, err);
     f->seconds = r->seconds;
     r->last = *f;
-    if (sim_failure(r->sim))
-        return error_set(err, HFSAD_ERROR_IO, "%s", sim_failure(r->sim));
-    if (r->sim && sim_too_large(r->sim))
-        return run_too_large(r, sim_too_large(r->sim) - 1, err);
+    if (status)
+        return status;
     if (!r->algorithm->is_finite(f))
         return error_set(err, HFSAD_ERROR_DIVERGED, "iteration %llu: the objective is no longer finite; try %s",
                          (unsigned long long)f->iteration, r->algorithm->remedy);

@@ -270,7 +270,7 @@ static hfsad_status polish(hfsad_run *r, asker *a, hfsad_polish *result, hfsad_e
 {
     hfsad_figures figures;
     const char *why = NULL;
-    r->engine->measure(r, &figures);
+    (void)r->engine->measure(r, &figures, NULL); /* a failure shows at the next row */
     double *w = alloc_zero(coordinates(r), sizeof *w);
     r->owned = r->plan->owners ? alloc_zero(coordinates(r), sizeof *w) : NULL;
     r->polished = alloc_zero(r->data->M, sizeof *r->polished);

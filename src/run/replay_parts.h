@@ -1,4 +1,4 @@
-/* What the files of a replay share: the record as it was read. */
+/* Internal declarations of replay.c and replay_read.c: the record in memory. */
 #ifndef HFSAD_RUN_REPLAY_PARTS_H
 #define HFSAD_RUN_REPLAY_PARTS_H
 
@@ -13,29 +13,29 @@ typedef struct {
 } entry;
 
 typedef struct {
-    size_t number; /* in the file */
+    size_t number; /* line number in the file */
     bool end;
     uint64_t step, version;
     size_t first, count; /* of its entries */
 } line;
 
-/* What is known of an inner node. */
+/* Lines and state of an inner node. */
 typedef struct {
     line *lines;
     size_t n_lines, room, next;
-    uint64_t steps, down; /* and vectors that it has sent down */
-    size_t lag;           /* of the oldest version that is needed */
-    double *ring;         /* lag + 1 models; NULL: the plan is only checked */
+    uint64_t steps, down; /* down: number of vectors sent to its children */
+    size_t lag;           /* age of the oldest version that is needed */
+    double *ring;         /* lag + 1 models; NULL: the record is only checked */
 } inner_record;
 
-/* A question between the first and the last. */
+/* A question for figures between the first and the last. */
 typedef struct {
     uint64_t round;
-    uint64_t *at;  /* of every node, inner ones first: its steps, or its link's counter; or NO_LINE, ABSENT */
-    sim *shown;    /* the nodes as they were asked; NULL: not open, or done */
-    size_t filled; /* nodes that are there */
-    size_t wanted; /* nodes that are not absent */
-    uint8_t *here; /* of every node whether it is wanted; NULL: all are */
+    uint64_t *at;  /* by node, inner nodes first: number of steps, or counter of a leaf's link; or NO_LINE, ABSENT */
+    sim *shown;    /* the nodes at the moments of their answers; NULL: not open, or complete */
+    size_t filled; /* number of nodes in `shown` */
+    size_t wanted; /* number of nodes that are not absent */
+    uint8_t *here; /* by node: not absent; NULL: all */
     uint64_t up, down;
     double *leaf_dual;
 } row;
@@ -46,27 +46,27 @@ typedef struct {
     const replay_rows *listener;
     row *rows; /* by round */
     size_t n_rows, rows_room, opened, told;
-    sim **spare; /* simulations to show rows in; as many as were open at once */
+    sim **spare; /* simulations for `shown`; as many as were open at the same time */
     size_t n_spare, spare_room;
-    uint64_t *turns; /* of the leaves */
-    int unpolished;  /* how the polish failed, 0: it did not */
+    uint64_t *turns; /* by leaf: number of turns */
+    int unpolished;  /* reason for which the polish failed, 0: it did not */
     stop_state stop;
     bool met;
     inner_record *inner;
     entry *entries;
     size_t n_entries, room;
-    uint8_t *gone; /* nodes that the last figures went without, or that are below one */
-    uint8_t *out;  /* leaves that are no members now */
-    uint8_t *lent; /* the same of the models */
+    uint8_t *gone; /* by node: the last figures lack it or a node above it */
+    uint8_t *out;  /* by leaf: has left, or has not joined yet */
+    uint8_t *lent; /* by node: its model is missing, or that of a node above it */
     size_t n_gone, n_lent;
-    uint64_t *leaf_k; /* the life of the link above the lowest 32 bits */
+    uint64_t *leaf_k; /* by leaf: counter of the link, with the life of the link above the lowest 32 bits */
     double *leaf_dual;
     double *model; /* M */
     uint64_t up, down;
     hfsad_error *err;
 } replay;
 
-/* Every node, inner ones first. */
+/* The number of all nodes; inner nodes come first. */
 static inline size_t nodes_of(const sim *s)
 {
     return s->d->n_inner + s->d->n_leaves;
@@ -80,7 +80,7 @@ static inline size_t parent_of(const dataset *d, size_t node)
 hfsad_status replay_bad_line(const replay *r, size_t number, const char *what);
 /* The row of a round, created if it is missing; NULL: no memory. */
 row *replay_row(replay *r, uint64_t round);
-/* The lines of a record. */
+/* Reads the lines of a record. */
 hfsad_status replay_read(replay *r, const char *text, size_t size);
 
 #endif

@@ -235,7 +235,8 @@ static void put_rows(word_writer *w, const dataset *d)
         put_all(w, d, put_reals, t->weight);
 }
 
-uint64_t dataset_fingerprint(const dataset *d)
+/* Names, tree and every number of the rows. */
+static uint64_t dataset_fingerprint(const dataset *d)
 {
     word_writer w = {.put = nowhere};
     words_put(&w, d->M);

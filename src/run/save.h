@@ -10,23 +10,23 @@
 
 /* Everything that the following iterations and the next measurement depend on besides data and plan. */
 void sim_pack(word_writer *w, sim *s);
-/* false: no state of a tree and a plan of this shape; s is then as it was. */
+/* false: not a state of a tree and a plan of this shape; s is then unchanged. */
 bool sim_unpack(sim *s, word_reader *r);
-/* Back to iteration 0 with all links, their counters k included, and the solvers' numbers as they are. */
+/* Sets the iteration to 0 and keeps all links, their counters k and the solvers' numbers. */
 void sim_rewind(sim *s);
-/* Resets the time from which the tolerances of the stop rule are met, because they have changed. */
+/* Resets the stop rule after its tolerances have changed. */
 void sim_forget_tolerances(sim *s);
 
-/* The same state from nodes that were trained elsewhere, in a sim that has not iterated: the shares of all nodes,
- * those of a node's children in the order of their numbers; and, once the root's is there, what only the root knows. */
+/* The same state from the nodes of a federation, into a sim without iterations: first the shares of all nodes, with the
+ * children of a node in the order of their numbers; then, after the root's share, the root's own state. */
 typedef struct {
     uint64_t iteration, bytes_up, bytes_down;
     stop_state stop;
-    const guard_state *guard; /* calm NULL: nothing was watched */
+    const guard_state *guard; /* calm NULL: the safeguard was off */
 } sim_ledger;
 void sim_put_share(sim *s, size_t node, const run_share *share);
 void sim_put_ledger(sim *s, const sim_ledger *ledger);
-/* After iterations that nothing watched, the safeguard begins at the model that they have led to. */
+/* After iterations without the safeguard: starts the safeguard at the current model. */
 void sim_rest_guard(sim *s);
 
 /* The iteration of the state, and whether its last measurement can be repeated completely, including the dual residual.
@@ -34,9 +34,7 @@ void sim_rest_guard(sim *s);
 uint64_t sim_iteration(const sim *s);
 bool sim_dual_known(const sim *s);
 
-/* Names, tree and every number of the rows. */
-uint64_t dataset_fingerprint(const dataset *d);
-/* Puts the fingerprints of data and truth into r. */
+/* Stores the fingerprints of data and truth in r. */
 void run_take_prints(hfsad_run *r);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The in-process driver: Algorithm 1 over a tree in memory. It owns the state of all links and calls the steps;
- * the mathematics is in src/admm and src/math.
+ * The in-process driver: Algorithm 1 over a tree in memory. It owns the state of all links and calls the steps
+ * of src/core and src/math.
  */
 #ifndef HFSAD_RUN_SIM_H
 #define HFSAD_RUN_SIM_H
@@ -11,53 +11,53 @@
 
 typedef struct sim sim;
 
-/* Keeps references to d and p; takes all memory. start has M numbers; truth too, or is NULL. */
+/* Keeps references to d and p, and allocates all memory. start has M numbers; truth has M numbers or is NULL. */
 hfsad_status sim_create(sim **s, const dataset *d, const plan *p, const double *start, const double *truth,
                         pool *threads, hfsad_error *err);
 void sim_free(sim *s);
 void sim_iterate(sim *s);
-/* seconds is left alone; dual residuals are NAN where the iteration was not to be measured */
+/* seconds is not set; dual residuals are NAN if the plan does not measure this iteration */
 void sim_measure(sim *s, hfsad_figures *figures);
 bool sim_converged(const sim *s);
-/* The rounds go to the device of this name from now on (device.h); before the first. s may be NULL, which it refuses.
- */
+/* Moves the rounds to the device of this name (device.h); call it before the first round. NULL for s is an error. */
 hfsad_status sim_use_device(sim *s, const char *name, hfsad_error *err);
-/* Why the state cannot be trusted: the device has failed; NULL: it has not. */
+/* The reason for a failure of the device, after which the state is not valid; NULL: no failure. s may be NULL. */
 const char *sim_failure(const sim *s);
-/* If several ranks train: the state of the inner nodes comes to every rank, that of the clients to rank 0, which
- * writes it. All ranks call it. */
+/* Several ranks: copies the state of the inner nodes to every rank, and that of the clients to rank 0, which writes it.
+ * All ranks must call it. */
 void sim_collect(sim *s);
 
-/* Of a replay: whether the end went without the node. */
+/* Replay: whether the end of the run lacks the node. */
 run_absence sim_absence(const sim *s, size_t node);
 const double *sim_cloud(const sim *s);                 /* w_0 */
 const double *sim_inner_model(const sim *s, size_t i); /* w of inner node i */
-/* The cloud's best w of all rows and its objective (plan/guard.h); NULL: none is kept. */
+/* The cloud's best w of all rows, and its objective (plan/guard.h); NULL: the run does not keep it. */
 const double *sim_best(const sim *s, double *objective);
 void sim_leaf_model(const sim *s, size_t leaf, double *w);
-/* The intercept of the leaf's rows with the cloud's coefficients: its own, its parent's or the cloud's. Only if there
- * is one. */
+/* The intercept that a leaf uses with the cloud's coefficients: its own, its parent's or the cloud's. Only if the model
+ * has an intercept. */
 double sim_intercept(const sim *s, size_t leaf);
-/* w, z and q of a node (inner ones first, then the leaves) become w: before the first iteration only, because a link
- * that has stepped has its multiplier in z and q. */
+/* Sets w, z and q of a node (inner nodes first, then leaves) to w. Only before the first iteration, because z and q of
+ * a link that has stepped contain its multiplier. */
 void sim_set_model(sim *s, size_t node, const double *w);
-/* State of a link: leaf or inner node's link to its parent (i >= 1). z, q: M numbers each. last: the global
- * iteration in which it last took part, 0 for none. */
+/* State of the link of a leaf or of inner node i >= 1 to its parent. z, q: M numbers each. last: the last global
+ * iteration in which it took part, 0: none. */
 typedef struct {
     uint32_t k, last;
 } link_counters;
 link_counters sim_leaf_link(const sim *s, size_t leaf, double *z, double *q);
 link_counters sim_inner_link(const sim *s, size_t i, double *z, double *q);
 
-/* The rule of inner node i's link as it is in force, and how often the safeguard (guard.c) had to change it. */
+/* The current rule of inner node i's link, and the number of the safeguard's repairs (plan/guard.c). */
 hfsad_link_rule sim_inner_rule(const sim *s, size_t i);
 uint64_t sim_repairs(const sim *s, uint64_t *last_iteration);
 
-/* Whether the truth's sign cannot be told: all losses are phase retrieval's. */
+/* Whether the sign of the truth cannot be determined: all losses are phase retrieval. */
 bool signs_are_free(const plan *p, size_t n_leaves);
-/* min(|a-b|^2, |a+b|^2)/|b|^2 where the sign cannot be told (phase retrieval), |a-b|^2/|b|^2 otherwise. */
+/* min(|a-b|^2, |a+b|^2)/|b|^2 if sign_free (phase retrieval), otherwise |a-b|^2/|b|^2. */
 double relative_error(size_t M, const double *estimate, const double *truth, bool sign_free);
-/* Of a model as the run has it, without the intercept, against a truth in the user's units. scratch: M numbers. */
+/* The relative error of a model of the run, without its intercept, against a truth in the user's units. scratch: M
+ * numbers. */
 double model_error(const dataset *d, const double *w, const double *truth, bool sign_free, double *scratch);
 
 /* 1 + a node whose message did not fit into fixed point; 0: all did. */

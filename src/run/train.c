@@ -7,7 +7,6 @@
 #include "base/ranks.h"
 #include "personal/personal_task.h"
 #include "polish/task.h"
-#include "run/anew.h"
 #include "run/personal_run.h"
 
 #include <math.h>
@@ -38,6 +37,12 @@ typedef struct {
     bool pending; /* the star's last row is not in the trace yet */
     double until; /* of the clock: run.stop.time; 0: none */
 } training;
+
+static void settle(hfsad_run *run, bool last)
+{
+    if (run->engine->settle)
+        run->engine->settle(run, last);
+}
 
 static bool is_late(const training *t)
 {
@@ -100,8 +105,8 @@ static hfsad_status iterate(const training *t, hfsad_error *err)
             t->end->stopped = STOP_TOLERANCE;
         if (t->end->stopped != STOP_ITERATIONS)
             break;
-        if (due && t->run->sim)
-            sim_collect(t->run->sim);
+        if (due)
+            settle(t->run, false);
         if (h->visit)
             h->visit(h->context, i, &t->end->figures, due);
     }
@@ -255,13 +260,6 @@ static hfsad_status find_groups(training *t, hfsad_error *err)
     return status;
 }
 
-/* Links that begin anew after the last row are part of the end. */
-static void finish_links(const training *t)
-{
-    if (t->run->sim)
-        sim_begin_anew(t->run->sim, true);
-}
-
 hfsad_status run_train(hfsad_run *run, const train_settings *settings, train_end *end, hfsad_error *err)
 {
     static const train_hooks none = {0};
@@ -271,9 +269,7 @@ hfsad_status run_train(hfsad_run *run, const train_settings *settings, train_end
     run->timed_out = false;
     *end = (train_end){.stopped = STOP_DIVERGED};
     hfsad_status status = run->engine->next_row ? follow(&t, err) : train(&t, err);
-    finish_links(&t);
-    if (run->sim)
-        sim_collect(run->sim);
+    settle(run, true);
     if (!status)
         status = polish(&t, err);
     if (!status)

@@ -1,5 +1,5 @@
-/* Training from where a run stands to its end: iterations, stop rule, rows of the trace, polish. What happens beside
- * it, such as writing and printing, is in the hooks. */
+/* Training from the current state of a run to its end: iterations, stop rule, rows of the trace, polish. Hooks do
+ * everything else, such as writing files and printing. */
 #ifndef HFSAD_RUN_TRAIN_H
 #define HFSAD_RUN_TRAIN_H
 
@@ -18,28 +18,27 @@ static inline const char *stop_reason_name(stop_reason reason)
 
 typedef enum {
     TRAIN_FRESH,
-    TRAIN_RESUMED,  /* the trace has the rows up to here */
-    TRAIN_REPLAYED, /* a record was played: there are no iterations left */
+    TRAIN_RESUMED,  /* the trace has the rows up to the current iteration */
+    TRAIN_REPLAYED, /* a record was replayed: no iterations are left */
 } train_origin;
 
 /* Every hook may be NULL. */
 typedef struct {
     void *context;
-    /* Asked after every iteration: whether to stop here. */
+    /* Called after every iteration; true: stop. */
     bool (*cancelled)(void *context);
-    /* Asked after an iteration that is not the last: whether `visit` wants figures. */
+    /* Called after an iteration that is not the last; true: `visit` needs figures. */
     bool (*due)(void *context);
     void (*row)(void *context, const hfsad_figures *row);
-    /* The row of the start is there; a failure ends the training. */
+    /* Called with the row of iteration 0; an error ends the training. */
     hfsad_status (*begun)(void *context, const hfsad_figures *figures, hfsad_error *err);
-    /* After an iteration behind which the training goes on, and the last. due: figures are of this iteration because
-     * `due` asked for them. */
+    /* Called after every iteration. due: the figures are of this iteration because the hook `due` asked for them. */
     void (*visit)(void *context, uint64_t iteration, const hfsad_figures *figures, bool due);
-    /* Before the polish; a failure ends the training. */
+    /* Called before the polish; an error ends the training. */
     hfsad_status (*trained)(void *context, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err);
-    /* Before every exchange of the polish; false: give it up. */
+    /* Called before every exchange of the polish; false: stop the polish. */
     bool (*polishing)(void *context, const hfsad_polish *so_far);
-    /* After the polish, whatever came of it. */
+    /* Called after the polish, successful or not. */
     void (*polished)(void *context);
 } train_hooks;
 
@@ -54,7 +53,7 @@ typedef struct {
     stop_reason stopped;
 } train_end;
 
-/* HFSAD_ERROR_DIVERGED: *end says where; other failures are the hooks' and the polish's. */
+/* HFSAD_ERROR_DIVERGED: *end says in which iteration; other errors come from the hooks and the polish. */
 hfsad_status run_train(hfsad_run *run, const train_settings *settings, train_end *end, hfsad_error *err);
 
 #endif

@@ -243,7 +243,7 @@ void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsa
     else if (why || run->polish.reason[0])
         say(v, HFSAD_VERDICT_UNKNOWN, "%s", why ? why : run->polish.reason);
     else if (stands)
-        say(v, HFSAD_VERDICT_UNKNOWN, "the run has not come to its end");
+        say(v, HFSAD_VERDICT_UNKNOWN, "the run has not ended");
     else if (!polish_is_due(spec, run->plan, n_inner, M))
         say(v, HFSAD_VERDICT_UNKNOWN, "only the polish finds a bound; run.polish=true adds it");
     else

@@ -1,7 +1,10 @@
 /*
- * The transport within a process: a sent frame waits in a slot of each subscribed member, and the next wait delivers
- * it. See transport.h.
+ * A transport within a process, for tests: a sent frame waits in a slot of each subscribed member, and the next wait
+ * delivers it. See net/transport.h.
  */
+#ifndef HFSAD_TESTS_TRANSPORT_LOCAL_H
+#define HFSAD_TESTS_TRANSPORT_LOCAL_H
+
 #include "base/alloc.h"
 #include "base/error.h"
 #include "net/slots.h"
@@ -19,26 +22,26 @@ typedef struct {
     char *will_topic; /* NULL: none */
     parcel *will;
     bool here, greeted;
-} member;
+} local_member;
 
 /* The subscribers of a topic; rebuilt when members have come or gone. */
 typedef struct {
     size_t *listeners;
     size_t count, capacity;
     uint64_t made; /* the number of changes that it knows of */
-} route;
+} local_route;
 
 typedef struct {
     transport front;
-    member *members;
+    local_member *members;
     size_t n_members, capacity, n_greeted;
     slot_table retained; /* by topic */
-    route *routes;       /* a topic's has the number of its place in `retained` */
+    local_route *routes; /* a topic's has the number of its place in `retained` */
     size_t routes_capacity;
     uint64_t changes;
     slot_table inboxes;
     slot_queue queue;
-} local;
+} local_transport;
 
 /* The retained values belong to no member. */
 enum { NOBODY = 0 };
@@ -48,7 +51,7 @@ static hfsad_status no_memory(hfsad_error *err, size_t bytes)
     return error_memory(err, bytes, "messages within the process");
 }
 
-static bool listens(const member *m, const char *topic)
+static bool listens(const local_member *m, const char *topic)
 {
     for (size_t i = 0; m->here && i < m->n_filters; i++)
         if (topic_matches(m->filters[i], topic))
@@ -56,19 +59,19 @@ static bool listens(const member *m, const char *topic)
     return false;
 }
 
-static void member_clear(member *m)
+static void member_clear(local_member *m)
 {
     for (size_t i = 0; i < m->n_filters; i++)
         free(m->filters[i]);
     free(m->filters);
     free(m->will_topic);
     parcel_drop(m->will);
-    *m = (member){0};
+    *m = (local_member){0};
 }
 
 static void local_free(transport *t)
 {
-    local *l = (local *)t;
+    local_transport *l = (local_transport *)t;
     for (size_t i = 0; i < l->n_members; i++)
         member_clear(&l->members[i]);
     for (size_t i = 0; i < l->retained.count && i < l->routes_capacity; i++)
@@ -81,7 +84,7 @@ static void local_free(transport *t)
 }
 
 /* The route of the topic at this place of `retained`, up to date; NULL: no memory. */
-static route *route_to(local *l, size_t topic)
+static local_route *route_to(local_transport *l, size_t topic)
 {
     const size_t before = l->routes_capacity;
     void *grown = l->routes;
@@ -91,7 +94,7 @@ static route *route_to(local *l, size_t topic)
         return NULL;
     if (l->routes_capacity > before)
         memset(l->routes + before, 0, (l->routes_capacity - before) * sizeof *l->routes);
-    route *r = &l->routes[topic];
+    local_route *r = &l->routes[topic];
     if (r->made == l->changes)
         return r;
     r->count = 0;
@@ -109,7 +112,7 @@ static route *route_to(local *l, size_t topic)
     return r;
 }
 
-static bool put_in(local *l, size_t to, const char *topic, parcel *value)
+static bool put_in(local_transport *l, size_t to, const char *topic, parcel *value)
 {
     const size_t place = slots_find(&l->inboxes, to, topic);
     if (place == NO_SLOT)
@@ -121,11 +124,11 @@ static bool put_in(local *l, size_t to, const char *topic, parcel *value)
 static hfsad_status local_send(transport *t, size_t from, const char *topic, const void *bytes, size_t size,
                                bool retain, hfsad_error *err)
 {
-    local *l = (local *)t;
+    local_transport *l = (local_transport *)t;
     if (from >= l->n_members || !l->members[from].here)
         return HFSAD_OK;
     const size_t place = slots_find(&l->retained, NOBODY, topic);
-    const route *r = place == NO_SLOT ? NULL : route_to(l, place);
+    const local_route *r = place == NO_SLOT ? NULL : route_to(l, place);
     parcel *value = parcel_make(bytes, size);
     bool good = r && value;
     for (size_t i = 0; good && i < r->count; i++)
@@ -143,7 +146,7 @@ static hfsad_status local_send(transport *t, size_t from, const char *topic, con
     return HFSAD_OK;
 }
 
-static bool member_fill(member *m, const transport_member *from)
+static bool member_fill(local_member *m, const transport_member *from)
 {
     m->here = true;
     m->filters = calloc(from->n_filters ? from->n_filters : 1, sizeof *m->filters);
@@ -160,14 +163,14 @@ static bool member_fill(member *m, const transport_member *from)
 
 static hfsad_status local_join(transport *t, const transport_member *from, size_t *number, hfsad_error *err)
 {
-    local *l = (local *)t;
+    local_transport *l = (local_transport *)t;
     void *grown = l->members;
     bool good = alloc_grow(&grown, &l->capacity, l->n_members + 1, sizeof *l->members);
     l->members = grown;
     if (!good)
         return no_memory(err, sizeof *l->members);
-    member *m = &l->members[l->n_members];
-    *m = (member){0};
+    local_member *m = &l->members[l->n_members];
+    *m = (local_member){0};
     good = member_fill(m, from);
     for (size_t i = 0; good && i < l->retained.count; i++) {
         const slot *kept = &l->retained.slots[i];
@@ -185,17 +188,17 @@ static hfsad_status local_join(transport *t, const transport_member *from, size_
 
 static void local_leave(transport *t, size_t number, bool with_will)
 {
-    local *l = (local *)t;
+    local_transport *l = (local_transport *)t;
     if (number >= l->n_members || !l->members[number].here)
         return;
-    member *m = &l->members[number];
+    local_member *m = &l->members[number];
     if (with_will && m->will_topic) /* without memory it is lost, as everything may be */
         (void)local_send(t, number, m->will_topic, m->will->bytes, m->will->size, true, NULL);
     member_clear(m);
     l->changes++;
 }
 
-static bool greet(local *l)
+static bool greet(local_transport *l)
 {
     bool any = false;
     for (; l->n_greeted < l->n_members; l->n_greeted++) {
@@ -209,7 +212,7 @@ static bool greet(local *l)
 
 static hfsad_status local_wait(transport *t, int64_t timeout_ms, hfsad_error *err)
 {
-    local *l = (local *)t;
+    local_transport *l = (local_transport *)t;
     size_t place;
     parcel *value;
     bool any = greet(l);
@@ -233,10 +236,10 @@ static hfsad_status local_wait(transport *t, int64_t timeout_ms, hfsad_error *er
     return HFSAD_OK;
 }
 
-hfsad_status transport_local_create(transport **t, const transport_handler *handler, hfsad_error *err)
+static hfsad_status transport_local_create(transport **t, const transport_handler *handler, hfsad_error *err)
 {
     static const transport_ops ops = {local_free, local_join, local_leave, local_send, local_wait, NULL};
-    local *l = calloc(1, sizeof *l);
+    local_transport *l = calloc(1, sizeof *l);
     *t = NULL;
     if (!l)
         return no_memory(err, sizeof *l);
@@ -247,3 +250,5 @@ hfsad_status transport_local_create(transport **t, const transport_handler *hand
     *t = &l->front;
     return HFSAD_OK;
 }
+
+#endif
