@@ -125,19 +125,11 @@ hfsad_status start_vector(double *start, const char *kind, const dataset *d, uin
                           hfsad_error *err);
 /* The default of run.start if no link lets go. */
 const char *start_default(const hfsad_spec *spec);
-<<<<<<< HEAD
-/* start_vector, and the intercept where a regression has one: by the scales if these are settled, and otherwise a mean.
- * Phase retrieval with run.cycles: or the robust start, if that has the smaller loss. */
+/* start_vector with the intercept of a regression: by the scales if these are settled, otherwise a mean. Phase
+ * retrieval with run.cycles: the robust start instead, if that has the smaller loss. */
 hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d,
                          const data_scales *scales, const surveyor *ask, hfsad_error *err);
-/* The index-th further start: a direction drawn, of that length. */
-=======
-/* start_vector with the intercept of a regression. Phase retrieval with run.cycles: the robust start instead, if that
- * has the smaller loss. */
-hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
-                         hfsad_error *err);
 /* Draws further start number index: a random direction with this length. */
->>>>>>> main
 void start_draw(double *start, size_t M, uint64_t seed, uint64_t index, double length);
 /* Stages before the run that find its start: iterations of a consensus start, with all nodes tied, and of each of
  * run.tries. The try with the smallest consensus objective is kept, the earliest of equal ones. The run is the last
