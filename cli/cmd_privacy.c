@@ -49,7 +49,8 @@ static int train(const session *s, const hfsad_spec *spec, hfsad_result **result
     return cli_interrupted() ? 128 + cli_interrupted() : status ? cli_fail(&err) : CLI_GO;
 }
 
-static const char *const without[] = {"privacy.epsilon", "none", "privacy.rho", "none", "privacy.clip", "none", NULL};
+static const char *const without[] = {"privacy.epsilon", "none", "privacy.rho", "none", "privacy.clip", "none",
+                                      "privacy.record",  "none", NULL};
 
 /* The objective of the cloud's model of a result, by the rows themselves. */
 static int judge(const hfsad_spec *plain, const hfsad_result *result, double *objective)
@@ -93,12 +94,15 @@ static int try_once(const session *s, const hfsad_spec *plain, int64_t trial, ou
     hfsad_spec *spec = NULL;
     hfsad_result *result = NULL;
     int64_t seed = 0, edge_rounds = 0;
-    double objective = 0, clip = 0;
+    double objective = 0, clip = 0, record = NAN;
+    char mode[20] = "";
     int status = load(s, NULL, &spec);
     if (status == CLI_GO && (hfsad_spec_get_whole(spec, "run.seed", &seed, &err) ||
                              hfsad_spec_set_whole(spec, "run.seed", seed + trial, &err) ||
                              hfsad_spec_set_whole(spec, "run.iterations", o->iterations, &err) ||
-                             hfsad_spec_get_real(spec, "privacy.clip", &clip, &err)))
+                             hfsad_spec_get_real(spec, "privacy.clip", &clip, &err) ||
+                             hfsad_spec_get_real(spec, "privacy.record", &record, &err) ||
+                             hfsad_spec_get(spec, "federation.mode", mode, sizeof mode, NULL, &err)))
         status = cli_fail(&err);
     if (status == CLI_GO)
         status = train(s, spec, &result);
@@ -108,12 +112,14 @@ static int try_once(const session *s, const hfsad_spec *plain, int64_t trial, ou
         status = cli_fail(&err);
     if (status == CLI_GO) {
         const double rho = last_of(result, "rho");
-        o->rounds = rounds_of(result, o->iterations, edge_rounds);
-        o->deviation = clip * sqrt(2 * (double)o->rounds / rho);
+        o->rounds = strcmp(mode, "async") == 0 ? o->iterations * edge_rounds /* all count */
+                                               : rounds_of(result, o->iterations, edge_rounds);
+        o->deviation = isnan(record) ? clip * sqrt(2 * (double)o->rounds / rho) : NAN; /* another in every round */
         o->objective += objective / (double)s->trials;
         o->error += last_of(result, "relative_error") / (double)s->trials;
         if (first)
-            printf("budget         rho %.4g, epsilon %.4g for each client\n", rho, last_of(result, "epsilon"));
+            printf("budget         rho %.4g, epsilon %.4g for each %s\n", rho, last_of(result, "epsilon"),
+                   isnan(record) ? "client" : "row");
     }
     hfsad_result_free(result);
     hfsad_spec_free(spec);
@@ -122,10 +128,12 @@ static int try_once(const session *s, const hfsad_spec *plain, int64_t trial, ou
 
 static void print_row(const outcome *o, double least)
 {
-    char error[24] = "";
+    char error[24] = "", deviation[24] = "-";
+    if (!isnan(o->deviation))
+        snprintf(deviation, sizeof deviation, "%.3g", o->deviation);
     if (!isnan(o->error))
         snprintf(error, sizeof error, "  %10.3g", o->error);
-    printf("%10lld  %6lld  %9.3g  %12.6g  %8.3g%%%s\n", (long long)o->iterations, (long long)o->rounds, o->deviation,
+    printf("%10lld  %6lld  %9s  %12.6g  %8.3g%%%s\n", (long long)o->iterations, (long long)o->rounds, deviation,
            o->objective, 100 * (o->objective / least - 1), error);
     fflush(stdout);
 }

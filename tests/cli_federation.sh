@@ -55,6 +55,13 @@ loss: {kind: phase-retrieval, box: 5}
 link: {client: {penalty: mcp}}
 run: {iterations: 20, edge_rounds: 1, tries: 2}
 YAML
+printf 'edge,client,y,x1\ne,a,1.1291180211379384,-1.5020502687275359\ne,b,0.5036750853084759,0.19485176815075786\n' >cycled.csv
+cat >cycled.yaml <<'YAML' # the stage before training has new cycles, as long as it is
+data: cycled.csv
+loss: {kind: phase-retrieval, box: 3}
+link: {edge: {penalty: mcp}}
+run: {iterations: 5, edge_rounds: 5, local_steps: 5, trace_every: 1, polish: false}
+YAML
 cat >polished.yaml <<'YAML'
 data: deep
 loss: {kind: quantile, tau: 0.7}
@@ -89,7 +96,7 @@ same() { same_output "$1" "$2" || fail "$3"; }
 whole() { same_output "$1" "$2" state.csv checkpoint.bin || fail "$3"; } # with the states of all nodes
 
 echo "-- undisturbed"
-for spec in tuned deep half floats loose polished settled grouped averaged star; do
+for spec in tuned deep half floats loose cycled polished settled grouped averaged star; do
     expect 0 run $spec.yaml --out run-$spec --quiet
     expect 0 up $spec.yaml --out up-$spec --quiet
     [ $spec = averaged ] || whole run-$spec up-$spec "$spec: up and run" # a baseline has no links

@@ -52,6 +52,31 @@ assert rho[0] == 0 and abs(rho[1] - 50 * 4 / 12) < 1e-12 and rho[-1] == 50, rho 
 PYTHON
 done
 
+# ---- a budget for each row ----
+record=(--set privacy.record=6 --set privacy.clip=2 --set privacy.rho=1)
+expect 0 run spec.yaml "${record[@]}" --out run-record --quiet
+expect 0 up spec.yaml "${record[@]}" --out up-record --quiet
+same_output run-record up-record || fail "a budget for each row: up differs from run"
+expect 0 run spec.yaml "${record[@]}" --set privacy.record=none --out run-client --quiet
+python3 - <<'PYTHON' || fail "a budget for each row: the noise"
+import json
+r, c = (json.load(open(f"run-{k}/summary.json"))["privacy"] for k in ("record", "client"))
+assert (r["unit"], c["unit"], r["record"]) == ("record", "client", 6), r
+assert c["deviation"] == 2 * 2 / (2 * 1 / 12) ** 0.5 and r["deviation"] < c["deviation"], (r, c)
+PYTHON
+expect 0 privacy spec.yaml "${record[@]}" --trials 1
+grep -q 'for each row$' stdout.txt || fail "hfsad privacy with a budget for each row: $(cat stdout.txt)"
+expect_line 2 run spec.yaml "${record[@]}" --set privacy.record=0.5 --out x --quiet
+says 'is longer than privacy.record'
+expect 2 up spec.yaml "${record[@]}" --set privacy.record=0.5 --out x --quiet
+grep -q 'is longer than privacy.record' stderr.txt || fail "up with a long row: $(cat stderr.txt)"
+expect_line 2 run spec.yaml "${record[@]}" --set loss.kind=squared --out x --quiet
+says 'must have a bounded slope'
+expect_line 2 run spec.yaml "${record[@]}" "${secure[@]}" --out x --quiet
+says 'privacy.record: with secure aggregation'
+expect_line 2 run spec.yaml --set privacy.rho=none --set privacy.clip=none --set privacy.record=1 --out x --quiet
+says 'privacy.record needs'
+
 # ---- the account ----
 python3 - <<'PYTHON' || fail "the account"
 import csv, json

@@ -12,8 +12,6 @@ expect_line 2 readmit spec.yaml cloud
 says 'cannot be replaced'
 expect_line 2 readmit spec.yaml edge1/client1 --set algorithm=fedavg
 says 'no links'
-expect_line 2 readmit spec.yaml edge1 --set algorithm=hfsad --set federation.mode=async
-says 'asynchronous edge'
 expect_line 2 readmit spec.yaml edge1/client1 --state nowhere
 says 'state folder'
 
@@ -59,6 +57,37 @@ grep -q '"node":.*"edge1/client1"' out/summary.json && grep -q '"node":.*"edge2"
     fail "the trace does not say so"
 expect 0 run spec.yaml "${sets[@]}" --out plain --quiet
 same_output plain out >/dev/null 2>&1 && fail "nothing has started anew"
+
+# Asynchronous: an edge has lost its record too. Its parent has copies of what it has heard, so that the replay is the same run.
+async=("${sets[@]}" --set federation.mode=async --set run.iterations=4000 --set federation.deadline=0.2)
+begin "${async[@]}"
+until_true '[ -s out/trace.csv ] && [ "$(wc -l <out/trace.csv)" -gt 20 ]'
+if lose edge2; then
+    expect 0 readmit --state states/cloud edge2
+    lose edge1 edge1+client1 && "$HFSAD" readmit --state states/cloud edge1 edge1/client1 --wait 20 >/dev/null 2>&1
+    wait $up || fail "the asynchronous federation does not end: $(cat up.log)"
+    expect 0 run spec.yaml "${async[@]}" --replay out/record --out again --force --quiet
+    python3 "$(dirname "$0")/same_output.py" --models again out || fail "the replay of lost edges is another run"
+    grep -q '"node":.*"edge2"' out/summary.json || fail "the summary does not name the edge"
+    grep -q '^edge2 anew ' out/record || fail "the edge has not begun anew: $(grep -v '[0-9]:' out/record)"
+else
+    wait $up
+    echo "the asynchronous run was faster than the test"
+fi
+
+# A client that is let in again and does not come: its edge has nobody, and the end does not wait for that edge as for one that lives (a minute and more).
+expect 0 generate quantile --edges 2 --clients 1 --features 3 --rows 6 --out . --force --quiet
+begin "${async[@]}"
+until_true '[ -s out/trace.csv ] && [ "$(wc -l <out/trace.csv)" -gt 20 ]'
+"$HFSAD" retire --state states/cloud edge2/client1 --wait 20 >/dev/null 2>&1
+until_true '! grep -qsz "states/edge2.client1" /proc/[0-9]*/cmdline'
+"$HFSAD" readmit --state states/cloud edge2/client1 --wait 20 >/dev/null 2>&1
+began=$SECONDS
+wait $up || fail "the federation without a client does not end: $(cat up.log)"
+[ $((SECONDS - began)) -lt 50 ] || fail "the end has waited $((SECONDS - began)) seconds for a client that is not there"
+expect 0 run spec.yaml "${async[@]}" --replay out/record --out again --force --quiet
+python3 "$(dirname "$0")/same_output.py" --models again out || fail "the replay without a client is another run"
+expect 0 generate quantile --edges 2 --clients 2 --features 3 --rows 6 --out . --force --quiet
 
 # Readmitted behind the last row: the models above are those of that row.
 own=("${sets[@]}" --set run.iterations=20 --set features.intercept=client)

@@ -309,10 +309,11 @@ TOOL void replay_record(outcome *o, const tree *t, const char *record, size_t si
         sim_leaf_model(s, leaf, o->models + (d->n_inner + leaf) * o->M);
     sim_free(s);
     /* cut or with a line missing it is refused, not played */
-    size_t line = 0;
-    while (line < size && record[line] != '\n')
-        line++;
-    const size_t starts[] = {0, line + 1, 0}, sizes[] = {size - 1, size - line - 1, size / 2};
+    size_t first = 0; /* the first line of a step: copies are needed only if the line itself is lost */
+    for (const char *at = record; at[strcspn(at, " ") + 1] < '0' || at[strcspn(at, " ") + 1] > '9'; at = record + first)
+        first += strcspn(at, "\n") + 1;
+    const size_t line = strcspn(record + first, "\n") + 1, sizes[] = {size - 1, size - first - line, size / 2},
+                 starts[] = {0, first + line, 0};
     for (size_t i = 0; i < 3; i++) {
         ok(sim_create(&s, d, t->p, t->start, NULL, threads, &err), &err);
         assert_int_equal(sim_replay(s, record + starts[i], sizes[i], "record", NULL, &met, &err), HFSAD_ERROR_INPUT);

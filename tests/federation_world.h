@@ -34,7 +34,8 @@ typedef struct {
     bool hushed;                    /* parents hold that a child does not live until it speaks */
     message remembered[REMEMBERED]; /* old ones, to be played again */
     size_t n_remembered;
-    uint64_t crashes;
+    uint64_t crashes, lives;         /* lives: edges that have begun anew */
+    double edges;                    /* chance that an edge loses its folder, in a step of the world */
     uint64_t hostile[NODE_REFUSALS]; /* messages that had to be refused for that reason, or another fault of theirs */
     size_t n_rows;                   /* committed with the root's state */
     hfsad_figures rows[64];
@@ -162,6 +163,59 @@ static void commit_and_send(world *w, size_t number)
         letter = on_wire(w, &letter);
         publish(w, number, &letter);
     } while (true);
+}
+
+/* Commits without a crash, and sends nothing. */
+static void commit_now(world *w, size_t number)
+{
+    hfsad_figures row;
+    node *n = w->node[number];
+    const bool has_row = node_take_figures(n, &row);
+    char *lines = node_take_lines(n);
+    if (lines)
+        blob_append(&w->lines[number], lines, strlen(lines));
+    free(lines);
+    word_writer writer = {.put = blob_append, .to = &w->committed[number]};
+    w->committed[number].size = 0;
+    node_pack(n, &writer);
+    if (has_row)
+        w->rows[w->n_rows++] = row;
+}
+
+static void admit(world *w, size_t parent, size_t slot, size_t number)
+{
+    double numbers[NODE_ADMISSION + 64];
+    const size_t count = node_admission_count(w->node[number]);
+    assert_true(count <= sizeof numbers / sizeof *numbers);
+    node_admission(w->node[parent], slot, numbers);
+    assert_true(node_admit(w->node[number], numbers, count, node_begun(w->node[parent])));
+    commit_now(w, number);
+    node_child_confirm(w->node[parent], slot, w->lives);
+    commit_now(w, parent);
+}
+
+/* An edge loses its state and its record, and is readmitted with its clients. */
+static void replace_edge(world *w)
+{
+    hfsad_error err;
+    const size_t number = below(&w->sky.r, w->d->n_inner), parent = tree_parent(w->d, number);
+    const inner_node *at = &w->d->inner[number];
+    const int64_t last = node_last_row(w->node[0]), end = (int64_t)(w->t.p->iterations * w->t.p->edge_rounds);
+    if (number == 0 || at->n_inner > 0 || last < 0 || last >= end) /* sim_replay does not make the first row */
+        return;
+    const size_t slot = number - w->d->inner[parent].first_inner;
+    node_free(w->node[number]);
+    ok(tree_node(&w->node[number], &w->t, number, &err), &err);
+    node_tick(w->node[number], w->sky.now);
+    free(node_take_lines(w->node[number]));
+    w->lines[number].size = 0;
+    assert_true(node_child_begin(w->node[parent], slot, ++w->lives));
+    commit_now(w, parent);
+    admit(w, parent, slot, number);
+    for (size_t leaf = 0; leaf < at->n_leaves; leaf++)
+        admit(w, number, leaf, w->d->n_inner + at->first_leaf + leaf);
+    hush(w, number);
+    sky_return(&w->sky, number);
 }
 
 /* ---- strangers ---- */
@@ -336,7 +390,13 @@ static void play(world *w)
     for (size_t step = 0; step < STEPS && goes_on(w); step++) {
         if (w->look && node_get_status(w->node[0]).round >= w->look)
             node_look(w->node[0]);
-        const uint64_t next = next_event(w);
+        uint64_t next = next_event(w);
+        /* The end was lost on the way to a client that has nothing to say: it hears it when it is connected anew. */
+        if (w->lives && (next == UINT64_MAX || step % 50000 == 49999)) {
+            for (size_t i = 0; i < w->nodes; i++)
+                sky_return(&w->sky, i);
+            next = next_event(w);
+        }
         if (next == UINT64_MAX)
             fail_msg("%s, weather %" PRIu64 ": nobody has anything to say any more",
                      w->d->inner[w->d->n_inner - 1].name, w->seed);
@@ -351,6 +411,8 @@ static void play(world *w)
             }
         if (chance(&w->sky, w->sky.weather.hostile))
             attack(w);
+        if (w->edges > 0 && chance(&w->sky, w->edges))
+            replace_edge(w);
     }
     if (goes_on(w))
         for (size_t i = 0; i < w->nodes; i++) {

@@ -12,7 +12,8 @@ settings. A spec that is refused must be refused by both, in the same words. Mod
          must leave the same files
   async  the federation is asynchronous, and processes are killed or frozen; `run --replay` of its record must leave the
          same model and trace
-  fleet  the same, and clients leave, join late and join again; rows and the end go without the absent
+  fleet  the same, clients leave, join late and join again, and clients and edges lose their state folders and are readmitted; rows and
+         the end go without the absent
   diverge  as kill, with steps and data under which runs diverge
   damage   all processes are killed, and a file of a state folder is spoiled: the same files or a refusal that names the folder
   old      the same with old copies of state folders
@@ -475,11 +476,14 @@ class Case:
         """The exit status, if the replay leaves what the federation has left."""
         self.change_spec(self.make_async)
         self.gone = []
-        ways = [self.freeze, self.kill_one, self.jump] + [self.change_fleet] * (self.mode == "fleet")
+        ways = [self.freeze, self.kill_one, self.jump] + [self.change_fleet, self.lose] * (self.mode == "fleet")
         return self.check_replay(self.disturb(self.start(self.up, "up.log"), *ways))
 
     def check_replay(self, found):
         if found not in ENDED or not os.path.exists(self.path("up", "record")):
+            return found
+        if self.is_unrepeatable(self.path("up", "record")):
+            self.done.append("unrepeatable")
             return found
         again = self.call("run", "spec.yaml", "--replay", "up/record", "--out", "run", "--quiet", log="run.log")
         if again != found:
@@ -604,7 +608,7 @@ class Case:
         def words(pid):
             return [word.decode() for word in command_line(pid).split(b"\0")]
 
-        alive = [pid for pid in children(process.pid) if words(pid)[1:2] in ([["client"]] if self.mode == "async" else [["client"], ["edge"]])]
+        alive = [pid for pid in children(process.pid) if words(pid)[1:2] in (["client"], ["edge"])]
         if not alive:
             return
         victim = self.draw.choice(alive)
@@ -612,6 +616,8 @@ class Case:
         state = options[options.index("--state") + 1]
         name = next(word.split("=", 1)[1] for word in options if word.startswith(("--name=", "--all-of=")))
         nodes = [name]
+        if self.mode == "fleet" and any(path.startswith(name + "/") and path.count("/") > name.count("/") + 1 for path in self.clients()):
+            return  # asynchronous: only clients and their edges begin anew
         if f"--all-of={name}" in options:
             nodes = [path for path in self.clients() if ("/" in path and path.rsplit("/", 1)[0] == name) or (name == "cloud" and "/" not in path)]
         try:
@@ -641,7 +647,7 @@ class Case:
         replay = []
         if os.path.exists(self.path("up", "record")):
             os.rename(self.path("up", "record"), self.path("record"))
-            if "cannot repeat" not in self.replay_says():
+            if not self.is_unrepeatable(self.path("record")):
                 replay = ["--replay", "record"]
             else:
                 self.done.append("unrepeatable")
@@ -653,9 +659,10 @@ class Case:
         self.compare("up")
         return found
 
-    def replay_says(self):
-        with open(self.path("record"), errors="replace") as file:
-            return "cannot repeat" if any(line.startswith("cloud admitted ") and line.split()[4] == "2" for line in file) else ""
+    def is_unrepeatable(self, record):
+        """A node was readmitted in a stage before the run."""
+        with open(record, errors="replace") as file:
+            return any(line.startswith("cloud admitted ") and line.split()[4] == "2" for line in file)
 
     def check_refusal(self):
         """In one line, by both the same, and nothing is written. The cloud of a federation has no file of data to name."""

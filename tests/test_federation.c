@@ -9,7 +9,7 @@
 #include "federation_world.h"
 
 typedef struct {
-    uint64_t crashes, sent, hostile[NODE_REFUSALS], moved;
+    uint64_t crashes, sent, lives, hostile[NODE_REFUSALS], moved;
     uint64_t steps, turns, late, rows; /* of records; late: turns on an old model */
 } totals;
 
@@ -64,7 +64,7 @@ static void count_record(blob *record, totals *sum)
         const char *path = strtok_r(line, " ", &words), *what = strtok_r(NULL, " ", &words);
         assert_true(path && what);
         sum->rows += strcmp(what, "row") == 0 && strcmp(path, "cloud") == 0;
-        if (strcmp(what, "row") == 0)
+        if (*what < '0' || *what > '9') /* no step */
             continue;
         const uint64_t step = strtoull(what, NULL, 10);
         (void)strtok_r(NULL, " ", &words);
@@ -76,7 +76,8 @@ static void count_record(blob *record, totals *sum)
     }
 }
 
-static void run_async(const problem *p, const weather *weathers, size_t runs, uint64_t seed, totals *sum)
+static void run_async_losing(const problem *p, const weather *weathers, size_t runs, uint64_t seed, double edges,
+                             totals *sum)
 {
     static const node_pace paces[] = {{0.5, 500, true, 0, 3, 0},
                                       {0.01, 100, true, 0, 3, 0},
@@ -96,6 +97,7 @@ static void run_async(const problem *p, const weather *weathers, size_t runs, ui
             w->wakes = 400 + below(&w->sky.r, 8000);
         }
         w->hushed = i % 2 == 1;
+        w->edges = edges;
         for (size_t number = 0; number < w->d->n_inner; number++)
             hush(w, number);
         play(w);
@@ -105,6 +107,7 @@ static void run_async(const problem *p, const weather *weathers, size_t runs, ui
         compare(&again, made.d, w->rows, w->n_rows, w->node, node_models_below(w->node[0]), p->name, seed + i);
         sum->crashes += w->crashes;
         sum->sent += w->sky.sent;
+        sum->lives += w->lives;
         count_record(&record, sum);
         free(again.models);
         free(record.bytes);
@@ -113,12 +116,29 @@ static void run_async(const problem *p, const weather *weathers, size_t runs, ui
     unprepare(&made);
 }
 
+static void run_async(const problem *p, const weather *weathers, size_t runs, uint64_t seed, totals *sum)
+{
+    run_async_losing(p, weathers, runs, seed, 0, sum);
+}
+
 static const weather foul[4] = {
     {.lose = 0.3, .twice = 0.2, .late = 0.1},
     {.crash = 0.02},
     {.lose = 0.2, .twice = 0.3, .late = 0.2, .crash = 0.01, .hostile = 0.5},
     {.lose = 0.5, .twice = 0.1, .late = 0.5, .crash = 0.03, .hostile = 0.1},
 };
+
+/* Edges lose their folders with their records, and begin anew: their parents have copies of what they need. */
+static void test_lost_edges(void **state)
+{
+    (void)state;
+    totals sum = {0};
+    for (size_t i = 0; i < PROBLEMS; i++)
+        run_async_losing(&problems[i], foul, 4 * chaos_times(), 1700, 0.0005, &sum);
+    print_message("%" PRIu64 " edges began anew, %" PRIu64 " crashes, %" PRIu64 " steps\n", sum.lives, sum.crashes,
+                  sum.steps);
+    assert_true(sum.lives > 100);
+}
 
 static void test_async(void **state)
 {
@@ -549,11 +569,12 @@ static void test_look_at_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fair_weather),   cmocka_unit_test(test_repairs),         cmocka_unit_test(test_diverged),
-        cmocka_unit_test(test_diverged_async), cmocka_unit_test(test_chaos),           cmocka_unit_test(test_async),
-        cmocka_unit_test(test_rounded),        cmocka_unit_test(test_fixed),           cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_look),           cmocka_unit_test(test_look_at_the_end), cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_one_mask),       cmocka_unit_test(test_closed_child),    cmocka_unit_test(test_wish),
+        cmocka_unit_test(test_fair_weather),   cmocka_unit_test(test_repairs),  cmocka_unit_test(test_diverged),
+        cmocka_unit_test(test_diverged_async), cmocka_unit_test(test_chaos),    cmocka_unit_test(test_async),
+        cmocka_unit_test(test_lost_edges),     cmocka_unit_test(test_rounded),  cmocka_unit_test(test_fixed),
+        cmocka_unit_test(test_parts),          cmocka_unit_test(test_look),     cmocka_unit_test(test_look_at_the_end),
+        cmocka_unit_test(test_noise),          cmocka_unit_test(test_one_mask), cmocka_unit_test(test_closed_child),
+        cmocka_unit_test(test_wish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

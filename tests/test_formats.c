@@ -6,6 +6,7 @@
 #include "data/csv.h"
 
 #include <ftw.h>
+#include <math.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

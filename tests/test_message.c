@@ -225,7 +225,7 @@ static void well_formed_lies_are_refused(void **state)
     static const lie lies[] = {
         {"mark", 0, 'H', MESSAGE_FAULT_MARK},
         {"version", 4, 2, MESSAGE_FAULT_VERSION},
-        {"kind", 5, 7, MESSAGE_FAULT_KIND},
+        {"kind", 5, 8, MESSAGE_FAULT_KIND},
         {"encoding", 6, 4, MESSAGE_FAULT_ENCODING},
         {"zero", 7, 1, MESSAGE_FAULT_ENCODING},
         {"sigma", 47, 0x7f, MESSAGE_FAULT_VALUE},

@@ -204,8 +204,8 @@ static void test_model(void **state)
         a[m] = 100 * rng_next_normal(&r);
         c[m] = -a[m];
     }
-    noise_model(&b, &words, 3, M, parent, a, steps);
-    noise_model(&b, &words, 3, M, parent, c, steps);
+    noise_model(&b, &words, 3, 1, M, parent, a, steps);
+    noise_model(&b, &words, 3, 1, M, parent, c, steps);
     double apart = 0, square = 0;
     for (size_t m = 0; m < M; m++) {
         apart += (a[m] - c[m]) * (a[m] - c[m]);
@@ -319,6 +319,8 @@ static void test_refused(void **state)
         {"run.tries=3", "run.tries"},
         {"run.stop.relative=0.1", "run.stop"},
         {"run.local_steps=2", "run.local_steps"},
+        {"federation.mode=async", NULL},
+        {"federation.mode=async;federation.local_seconds=0.5", "federation.local_seconds"},
         {"run.participation.client=0.5", NULL},
         {"prior.cloud.penalty=l1", "prior"},
         {"privacy.epsilon=1", "both"},

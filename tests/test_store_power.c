@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,6 +72,15 @@ int __wrap_fdatasync(int fd);
 int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
 int __wrap_unlinkat(int dir, const char *name, int flags);
 int __wrap_posix_fallocate(int fd, off_t at, off_t size);
+
+/* Stores through a mapping cannot be recorded; they reach the disk as an unsynced write of the same bytes does. */
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+    (void)at, (void)size, (void)protection, (void)flags, (void)fd, (void)offset;
+    errno = ENODEV;
+    return MAP_FAILED;
+}
 
 int __wrap_openat(int dir, const char *name, int flags, mode_t mode)
 {

@@ -9,7 +9,10 @@ static double step_with_noise(const rows_leaf *leaf, client_noise *noise, bool *
     hfsad_link link = {leaf->z, leaf->q, 0};
     memcpy(noise->z, leaf->z, M * sizeof *noise->z);
     memcpy(noise->q, leaf->q, M * sizeof *noise->q);
-    const double dual = kernels()->rows_step(leaf);
+    rows_leaf one = *leaf;
+    one.problem.pull = noise_pull(&noise->p->noise);
+    one.problem.inexact = too_large;
+    const double dual = kernels()->rows_step(&one);
     link.k = *leaf->k;
     if (noise->p->secure) {
         if (!noise_clip_link(noise->p, leaf->rule, &link, M, leaf->w_parent, noise->z, noise->q, noise->steps))
@@ -18,7 +21,8 @@ static double step_with_noise(const rows_leaf *leaf, client_noise *noise, bool *
     }
     memcpy(leaf->z, noise->z, M * sizeof *leaf->z); /* the link steps again, with the noise in w */
     memcpy(leaf->q, noise->q, M * sizeof *leaf->q);
-    noise_model(&noise->p->noise, &noise->words, link.k, M, leaf->w_parent, leaf->w, noise->steps);
+    noise_model(&noise->p->noise, &noise->words, link.k, hfsad_schedule_sigma(&leaf->rule->schedule, link.k), M,
+                leaf->w_parent, leaf->w, noise->steps);
     return kernels()->link_step(leaf->rule, &link, M, leaf->w, leaf->w_parent);
 }
 

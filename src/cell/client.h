@@ -15,7 +15,7 @@ typedef struct {
 } client_noise;
 
 /* The local steps of a round; returns the dual residual of the last. noise: NULL for none; local_steps is then 1.
- * *too_large is set if a number does not fit into fixed point. */
+ * *too_large is set if a number does not fit into fixed point, or a step is not solved as closely as noise needs. */
 double client_steps(const rows_leaf *leaf, uint32_t times, client_noise *noise, bool *too_large);
 /* Adds the client's part of the figures, at its w and at w0, the cloud's model as its rows see it. */
 void client_measure(const rows_leaf *leaf, const double *w, const double *w0, link_sums *sums);

@@ -32,6 +32,8 @@ typedef struct {
     size_t node;                   /* for it */
     double *scratch;               /* rows_scratch */
     uint64_t *visits;              /* exact: counts the rows read; NULL: not counted */
+    double pull;   /* exact, a convex loss without a box: w ends within pull / sigma of the solution; 0: as it comes */
+    bool *inexact; /* set if it does not */
 } rows_problem;
 
 size_t rows_scratch(size_t M, size_t rows);

@@ -294,7 +294,8 @@ hfsad_status federation_take_rows(federation *f, dataset *rows, const char *name
         if (number == SIZE_MAX || number < f->shape->n_inner)
             continue;
         f->own[number - f->shape->n_inner] = leaf;
-        status = refusal_check_rows(f->spec, path, dataset_rows(rows, leaf).count, err);
+        const client_rows own = dataset_rows(rows, leaf);
+        status = refusal_check_rows(f->spec, path, &own, err);
         if (status)
             return status;
         status = check_labels(f, number - f->shape->n_inner, path, &found, err);
@@ -528,7 +529,8 @@ size_t federation_message_most(const federation *f)
                  models = nodes * M < NODE_PART ? nodes * M
                           : M > NODE_PART       ? M
                                                 : NODE_PART;
-    const size_t all[] = {message_most(f), 2 * M + 2, models, 2 * nodes + 1, tally_numbers(d->depth)};
+    const size_t records = f->spec->federation.mode == MODE_ASYNC ? NODE_RECORD_NUMBERS : 0,
+                 all[] = {message_most(f), 2 * M + 2, models, 2 * nodes + 1, tally_numbers(d->depth), records};
     size_t most = HOST_STATUS_NUMBERS;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         most = all[i] > most ? all[i] : most;
@@ -644,8 +646,7 @@ static hfsad_status enter(federation *f, host *h, size_t number, host_place *pla
     inquiry *q;
     void *context = NULL;
     size_t first, other;
-    const size_t members = cohort_at(f, number, &first), answers = message_most(f),
-                 most = spec_is_fixed(f->spec) ? inquiry_words_most(answers) : answers, cards = cards_most(f);
+    const size_t members = cohort_at(f, number, &first);
     char **names = members > 1 ? names_from(f->shape, first, members) : NULL;
     bool *in = alloc_zero(place->n_children + 1, sizeof *in), any = false;
     const veil_place cohort = {(const char *const *)names, members,      number - first,
@@ -658,7 +659,7 @@ static hfsad_status enter(federation *f, host *h, size_t number, host_place *pla
     place->in_cohort = any ? in : NULL;
     place->ca = files->signs && files->signs_key ? files->ca : NULL;
     if (!status && !(status = federation_inquiry(f, number, &q, &context, err)))
-        status = host_enter(h, q, context, most > cards ? most : cards, place, err);
+        status = host_enter(h, q, context, federation_message_most(f), place, err); /* room is never moved */
     else
         free(context);
     free_names(names, members);

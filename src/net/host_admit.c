@@ -283,10 +283,15 @@ static void hear_admission(host *h, hosted *at, const message *m)
         return;
     }
     const size_t head = HEAD + NODE_ADMISSION + (size_t)m->values[1];
-    if (head >= m->count || !make_lost_node(h, at, m->values + head, m->count - head))
+    double *numbers = head < m->count ? alloc_zero(m->count, sizeof *numbers) : NULL;
+    if (!numbers)
         return;
-    const uint64_t before = node_life(at->n);
-    if (!node_admit(at->n, m->values + HEAD, head - HEAD, m->k))
+    memcpy(numbers, m->values, m->count * sizeof *numbers); /* those of m may move when a node is made */
+    const bool made = make_lost_node(h, at, numbers + head, m->count - head);
+    const uint64_t before = made ? node_life(at->n) : 0;
+    const bool admitted = made && node_admit(at->n, numbers + HEAD, head - HEAD, m->k);
+    free(numbers);
+    if (!admitted)
         return;
     at->tell_admitted = true;
     if (at->left)

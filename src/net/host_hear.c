@@ -166,6 +166,14 @@ static void spread(host *h, const hosted *first, const message *m)
     }
 }
 
+/* For how long a message is at work. The time on a processor is a system call, which is worth it only for long
+ * messages: the others are over before another process is given their processor. */
+static double work_clock(size_t size)
+{
+    enum { LONG = 64 << 10 };
+    return size > LONG ? clock_work_seconds() : clock_seconds();
+}
+
 /* A synchronous client has accepted a message of its parent. */
 static void note_news(host *h, hosted *at, const message *m, const void *bytes, size_t size, double before)
 {
@@ -176,7 +184,7 @@ static void note_news(host *h, hosted *at, const message *m, const void *bytes, 
     } else {
         host_keep_message(h, at, m);
     }
-    h->replay_seconds += clock_work_seconds() - before;
+    h->replay_seconds += work_clock(size) - before;
 }
 
 /* A child has reported another spec: its parent answers once, so that the child knows that the parent is alive and not
@@ -201,8 +209,8 @@ static void handle(host *h, hosted *at, const char *topic, const char *path, con
         at->woke = node_get_status(at->n).round;
     }
     const uint64_t k = at->n ? node_get_status(at->n).k : 0;
-    const double before = at->n && node_follows(at->n) ? clock_work_seconds() : 0, /* a system call */
-        began = h->s.local_seconds > 0 ? clock_seconds() : 0;
+    const double before = at->n && node_follows(at->n) ? work_clock(size) : 0,
+                 began = h->s.local_seconds > 0 ? clock_seconds() : 0;
     const bool news = hand_over(h, at, from->slot, m, &why), old = !news && why == NODE_REFUSED_OLD;
     const char *reason = !news && why == NODE_REFUSED_VALUE && at->q ? inquiry_why(at->q) : NULL;
     if (!news && !reason)

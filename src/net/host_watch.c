@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "net/host_parts.h"
 #include "plan/fixed_answer.h"
+#include "plan/noise.h"
 
 #include "base/error.h"
 
@@ -52,7 +53,8 @@ static void note_state(host *h, hosted *at, child_name *child, const message *m)
 bool host_has_members(const hosted *at)
 {
     for (size_t c = 0; c < at->n_children; c++)
-        if (!at->children[c].deserted && node_child_counts(at->n, at->children[c].slot))
+        if (!at->children[c].deserted && node_child_counts(at->n, at->children[c].slot) &&
+            !node_child_is_mute(at->n, at->children[c].slot))
             return true;
     return false;
 }
@@ -175,7 +177,10 @@ void host_meet_liar(host *h, hosted *at, const char *path, size_t slot)
 void host_end_too_large(host *h, hosted *at)
 {
     char why[INQUIRY_WHY_MOST];
-    snprintf(why, sizeof why, FIXED_TOO_LARGE, at->path);
+    if (at->n && node_protects_rows(at->n))
+        snprintf(why, sizeof why, NOISE_INEXACT, at->path);
+    else
+        snprintf(why, sizeof why, FIXED_TOO_LARGE, at->path);
     end_run(h, at, why);
 }
 

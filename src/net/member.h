@@ -89,7 +89,7 @@ void member_close_out(hfsad_member *m);
 /* Prefix of the operator's requests for readmission, files in the cloud's state folder (member_readmit.c). */
 #define READMIT_NAME "readmit-"
 /* The reason why a node of this kind cannot be readmitted; NULL: it can. */
-const char *readmit_refusal(const hfsad_spec *spec, bool inner);
+const char *readmit_refusal(const hfsad_spec *spec, bool above);
 void member_readmit(hfsad_member *m);
 /* Reads the readmissions from before a restart, for trace and summary. */
 hfsad_status member_take_readmissions(hfsad_member *m, hfsad_error *err);

@@ -54,9 +54,10 @@ bool hfsad_readmit_is_pending(const char *state)
 
 static const char retires_line[] = "\nretire";
 
-static const char *refusal_of(const hfsad_spec *spec, bool inner, bool retires, bool proven)
+static const char *refusal_of(const hfsad_spec *spec, const dataset *d, size_t number, bool retires, bool proven)
 {
-    return !retires ? readmit_refusal(spec, inner)
+    const bool inner = number < d->n_inner;
+    return !retires ? readmit_refusal(spec, inner && d->inner[number].n_inner > 0)
            : inner  ? "only clients can leave; name them one by one"
            : spec_cohort(spec) && !proven
                ? "a client leaves its cohort only if the authority has signed it (hfsad keys cohort)"
@@ -87,7 +88,7 @@ static hfsad_status check_nodes(const hfsad_spec *spec, const char *const *nodes
         const char *why = number == 0
                               ? retires ? "the cloud cannot leave" : "the cloud cannot be replaced: restore its folder"
                           : number == SIZE_MAX ? "no such node in this federation; `hfsad nodes` lists its nodes"
-                                               : refusal_of(spec, number < shape->n_inner, retires, proven);
+                                               : refusal_of(spec, shape, number, retires, proven);
         if (why)
             status = error_set(err, HFSAD_ERROR_INPUT, "%.200s: %s", path, why);
     }
@@ -163,10 +164,10 @@ static bool is_name(const hfsad_member *m, const char *text, bool retires)
     if (proven && !veil_is_proven(m->s.keys ? m->ca : m->s.ca, federation_run(m->f), path, text + strlen(path) + 1))
         return false;
     return number != SIZE_MAX && number > 0 && strlen(text) <= INQUIRY_WHY_MOST &&
-           !refusal_of(m->spec, number < d->n_inner, retires, proven);
+           !refusal_of(m->spec, d, number, retires, proven);
 }
 
-const char *readmit_refusal(const hfsad_spec *spec, bool inner)
+const char *readmit_refusal(const hfsad_spec *spec, bool above)
 {
     return !algorithm_of(spec)->links ? algorithm_of(spec)->unreadmitted
            : spec_cohort(spec) ? "with secure aggregation no single client's link can start anew: restart the run "
@@ -174,9 +175,9 @@ const char *readmit_refusal(const hfsad_spec *spec, bool inner)
            : spec_has_noise(spec)
                ? "with noise (privacy.epsilon) a client that has lost its state folder would say its "
                  "rounds again with other noise: restart the run with new state folders"
-           : inner && spec->federation.mode == MODE_ASYNC
-               ? "the record of an asynchronous edge is lost with its state folder: restore the folder, or restart the "
-                 "run with new state folders for all nodes"
+           : above && spec->federation.mode == MODE_ASYNC
+               ? "in an asynchronous run a node above edges cannot begin anew: restore its folder, or restart the run "
+                 "with new state folders for all nodes"
                : NULL;
 }
 

@@ -22,7 +22,8 @@
     X(STATUS, "status")                                                                                                \
     X(ASK, "ask")                                                                                                      \
     X(ANSWER, "answer")                                                                                                \
-    X(MODEL, "model")
+    X(MODEL, "model")                                                                                                  \
+    X(RECORD, "record")
 
 typedef enum {
 #define MESSAGE_KIND_ENUM(name, text) MESSAGE_##name,

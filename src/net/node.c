@@ -250,8 +250,8 @@ static bool fits_sender(const node *n, size_t from, message_kind kind)
 {
     if (from == NODE_PARENT)
         return !is_root(n) && (kind == MESSAGE_DOWN || kind == MESSAGE_ASK || kind == MESSAGE_ACK);
-    return from < n->s.n_children &&
-           (kind == MESSAGE_UP || kind == MESSAGE_ANSWER || kind == MESSAGE_MODEL || kind == MESSAGE_ACK);
+    return from < n->s.n_children && (kind == MESSAGE_UP || kind == MESSAGE_ANSWER || kind == MESSAGE_MODEL ||
+                                      kind == MESSAGE_ACK || kind == MESSAGE_RECORD);
 }
 
 /* An ACK with k = 1 says that the cloud has all models; k = 2 asks for a part of the models; k = 0 lists the received
@@ -264,7 +264,7 @@ static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
         if (m->values[i] == (double)n->s.slot)
             said = m->values[i + 1];
     if (said < 0 && m->k == 0 && m->values[0] >= (double)n->parent_begun) /* the parent has seen this counter */
-        return node_refuse(n, why, -said > (double)n->k ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
+        return node_refuse(n, why, -said > (double)((n->life << 32) + n->k) ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     if (!(said >= 0 && said <= 0x1p53))
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if (m->k == 2)
@@ -279,10 +279,15 @@ static bool handle_parent_ack(node *n, const message *m, node_refusal *why)
     }
     if (m->phase != NODE_PHASE_TRAIN || m->values[0] < (double)n->parent_begun)
         return node_refuse(n, why, NODE_REFUSED_OLD);
+    if (n->s.async && (uint64_t)said >> 32 != n->life) /* of another life of the link, which counts from elsewhere */
+        return node_refuse(n, why, NODE_REFUSED_OLD);
+    said -= n->s.async ? (double)(n->life << 32) : 0;
     if (n->s.async && said > (double)n->up_round)
         return node_refuse(n, why, NODE_REFUSED_FUTURE); /* every UP is in a state before it is sent */
     if (said >= (double)n->up_round && n->up.live) {
         channel_stop(&n->up);
+        if (n->s.async)
+            record_acknowledged(n);
         if (n->s.async)
             async_acknowledged(n);
     }
@@ -302,6 +307,8 @@ static bool handle_plain(node *n, size_t from, const message *m, node_refusal *w
         return question_handle(n, from, question_of_phase(m->phase), m, m->round, why);
     if (m->phase != NODE_PHASE_TRAIN)
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    if (m->kind == MESSAGE_RECORD)
+        return record_take(n, from, m, why);
     if (n->s.inner)
         return inner_handle(n, from, m, why);
     return n->s.async ? async_handle_down(n, m, why) : leaf_handle_down(n, m, why);
@@ -321,6 +328,8 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_KIND);
     if (from != NODE_PARENT && life != n->inner.child[from].life)
         return node_refuse(n, why, NODE_REFUSED_OLD);
+    if (n->s.async && (m->kind == MESSAGE_DOWN || m->kind == MESSAGE_ASK) && m->k < n->parent_begun)
+        return node_refuse(n, why, NODE_REFUSED_OLD); /* of an earlier life of the parent, which counted other steps */
     const bool sums = m->kind == MESSAGE_UP || (m->kind == MESSAGE_ANSWER && plain.phase == NODE_PHASE_TRAIN);
     if (m->fixed != (sums && n->s.p->fixed))
         return node_refuse(n, why, NODE_REFUSED_KIND);
@@ -337,7 +346,7 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
         return question_handle(n, from, &QUESTION_STAGE, &plain, stage, why);
     if (stage != n->s.stage)
         return node_refuse(n, why, stage > n->s.stage + ahead ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
-    if (m->round > n->end_round)
+    if (m->round > n->end_round + async_extra(n, from == NODE_PARENT ? n->parent_begun : n->begun))
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
     if (plain.phase == NODE_PHASE_ANEW && asks)
         return question_handle(n, from, &QUESTION_REPAIR, &plain, epoch, why);
@@ -396,6 +405,7 @@ size_t node_message_most(const node *n)
 {
     size_t most = 2 * n->s.M + 2 > node_answer_count(n) ? 2 * n->s.M + 2 : node_answer_count(n);
     most = unit_down_count(n) > most ? unit_down_count(n) : most;
+    most = record_is_copied(n) && n->s.n_children && most < NODE_RECORD_NUMBERS ? NODE_RECORD_NUMBERS : most;
     for (size_t c = 0; c < n->s.n_children; c++) {
         const size_t part = node_part_size(n, n->s.children[c].nodes, 0);
         most = part > most ? part : most;
@@ -414,6 +424,11 @@ message node_letter_of(const node *n, message_kind kind, uint64_t phase, uint64_
     if (phase != NODE_PHASE_LOOK)
         m.phase += (epoch << NODE_PHASE_BITS) + (stage << NODE_STAGE_BIT);
     return m;
+}
+
+bool node_protects_rows(const node *n)
+{
+    return n->s.p->noise.row > 0;
 }
 
 bool node_is_too_large(const node *n)
@@ -457,6 +472,9 @@ static bool take_flag(bool *flag)
 static bool next_to_parent_of_life(node *n, message *m)
 {
     const question_row *say = n->answer.say;
+    if ((n->up.send || say || n->answer.models.send) && record_next_letter(n, m))
+        return true;
+    record_repeat(n);
     n->answer.say = NULL;
     if (channel_take(&n->up, &n->status.repeated)) {
         *m = up_letter(n);
@@ -509,7 +527,8 @@ static message ack_letter(node *n, bool end)
             continue;
         n->inner.slots[m.count++] = (double)c;
         n->inner.slots[m.count++] = end                            ? (double)(n->answer.round < 0 ? 0 : n->answer.round)
-                                    : take_flag(&child->is_behind) ? -(double)child->k
+                                    : take_flag(&child->is_behind) ? -(double)async_lived(child, child->k)
+                                    : n->s.async                   ? (double)async_lived(child, child->need)
                                                                    : (double)child->need;
     }
     return m;
@@ -635,6 +654,11 @@ bool node_child_is_out(const node *n, size_t c)
 bool node_child_counts(const node *n, size_t c)
 {
     return !n->inner.child[c].out && !n->inner.child[c].aside;
+}
+
+bool node_child_is_mute(const node *n, size_t c)
+{
+    return node_asks(n) && !n->inner.child[c].answered && async_answers_without(n, c);
 }
 
 bool node_child_trains(const node *n, size_t c)

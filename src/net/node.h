@@ -182,7 +182,10 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why);
 /* Secure aggregation: stores the digest of a parent's DOWN or ASK in the message. The digest is the same for all nodes
  * that receive the message. */
 void node_digest(const node *n, message *m);
-/* Whether a number that the node has to send does not fit into fixed point; the node then cannot continue. */
+/* Whether the budget of the noise is one for each row. */
+bool node_protects_rows(const node *n);
+/* Whether a number that the node has to send does not fit into fixed point, or a step was not solved as closely as the
+ * noise needs; the node then cannot continue. */
 bool node_is_too_large(const node *n);
 /* Sets the node's clock: milliseconds of a monotonic clock. Call it before node_handle and at the time node_due
  * returns. */
@@ -322,6 +325,8 @@ bool node_is_over(const node *n);
 bool node_child_is_out(const node *n, size_t c);
 /* Whether a child has neither left nor been set aside. */
 bool node_child_counts(const node *n, size_t c);
+/* Whether the child has not answered the current question, and nothing waits for its answer any more. */
+bool node_child_is_mute(const node *n, size_t c);
 uint64_t node_child_life(const node *n, size_t c);
 /* The readmission that began the current life of a child's link; its path is empty. */
 run_readmission node_child_readmission(const node *n, size_t c);
@@ -329,7 +334,9 @@ run_readmission node_child_readmission(const node *n, size_t c);
 bool node_child_is_admitted(const node *n, size_t c);
 void node_child_confirm(node *n, size_t c, uint64_t life);
 /* Contents of the message that readmits a child: NODE_ADMISSION numbers, then a model. */
-enum { NODE_ADMISSION = 7 };
+enum { NODE_ADMISSION = 8 };
+/* Upper limit on the count of numbers of a RECORD. */
+enum { NODE_RECORD_NUMBERS = 4096 };
 size_t node_admission_count(const node *n);
 void node_admission(node *n, size_t c, double *numbers);
 /* Child: starts a new life of its link from these numbers; further numbers are ignored. parent_begun is the parent's

@@ -18,8 +18,8 @@
 #include <string.h>
 
 /* Numbers of an admission before its model. */
-enum { LIFE, STAGE, REPAIRS, ROUND, ANSWERED, TURNS, VERSION };
-_Static_assert(VERSION + 1 == NODE_ADMISSION, "numbers of an admission");
+enum { LIFE, STAGE, REPAIRS, ROUND, ANSWERED, TURNS, VERSION, STEPS };
+_Static_assert(STEPS + 1 == NODE_ADMISSION, "numbers of an admission");
 
 size_t node_admission_count(const node *n)
 {
@@ -122,6 +122,7 @@ bool node_child_begin(node *n, size_t c, uint64_t life)
         child->out = child->out || n->s.async;
         return true;
     }
+    record_child_begins(n, c);
     assume_anew(n, c);
     if (n->s.async)
         return true;
@@ -210,9 +211,9 @@ void node_admission(node *n, size_t c, double *numbers)
 {
     const child_state *child = &n->inner.child[c];
     const double head[NODE_ADMISSION] = {
-        [LIFE] = (double)child->life,    [STAGE] = (double)n->s.stage,         [REPAIRS] = (double)n->repairs,
-        [ROUND] = (double)n->round,      [ANSWERED] = (double)n->answer.round, [TURNS] = (double)child->turns,
-        [VERSION] = (double)child->need,
+        [LIFE] = (double)child->life,    [STAGE] = (double)n->s.stage,          [REPAIRS] = (double)n->repairs,
+        [ROUND] = (double)n->round,      [ANSWERED] = (double)n->answer.round,  [TURNS] = (double)child->turns,
+        [VERSION] = (double)child->need, [STEPS] = (double)child->copied.steps,
     };
     memcpy(numbers, head, sizeof head);
     memcpy(numbers + NODE_ADMISSION, child->begin, n->s.M * sizeof *numbers);
@@ -231,6 +232,44 @@ void node_note_readmission(node *n, uint64_t number, const run_readmission *done
 }
 
 /* ---- the child ---- */
+
+/* Asynchronous: its steps are counted on from those that its parent knows of. What its clients were before is not known
+ * here: those that were not there at the set-up join again, the others are members. */
+static bool admit_edge(node *n, const double *numbers, uint64_t life)
+{
+    char text[80];
+    n->begun = n->begun >> 32 < life ? (life << 32) + 1 : n->begun; /* what it has said before is old for its clients */
+    n->async.version = (uint64_t)numbers[STEPS];
+    n->async.turn_left = n->async.held = n->async.n_heard = 0;
+    n->async.steps_on = n->async.stopping = false;
+    n->sent_up = (uint64_t)numbers[TURNS];
+    n->sent_down = 0;
+    n->up_round = n->down_round = (uint64_t)numbers[VERSION];
+    n->inner.has_settled = n->inner.has_models = false;
+    memcpy(n->inner.w_parent, n->w, n->s.M * sizeof *n->w);
+    record_begin_anew(n);
+    const bool over = n->answer.round >= 0 && (uint64_t)n->answer.round >= n->end_round; /* nothing of it is used */
+    snprintf(text, sizeof text, over ? "over %" PRIu64 "\n" : "anew %" PRIu64 " %" PRIu64 "\n", life, n->async.version);
+    async_put(n, text);
+    for (size_t c = 0; c < n->s.n_children; c++) {
+        child_state *child = &n->inner.child[c];
+        if (!take_begin(n, c))
+            return false;
+        assume_anew(n, c);
+        child->life = life;
+        child->need = n->async.version;
+        child->turns = 0;
+        child->fresh = child->aside = child->out = child->missed = false;
+        child->absent = !n->s.pace.stale_waits; /* until it speaks */
+        child->begun_at = n->async.version;
+        child->where = ANEW_ELSEWHERE;
+        if (n->s.children[c].out && !async_leave_child(n, c, life))
+            return false;
+        child->admitted = child->out; /* it asks to join */
+    }
+    n->life = life;
+    return true;
+}
 
 /* false: no memory; it is told again. */
 static bool admit_children(node *n, uint64_t life)
@@ -279,7 +318,8 @@ bool node_admit(node *n, const double *numbers, size_t count, uint64_t parent_be
     const double *w = numbers + NODE_ADMISSION;
     /* With noise a link that begins anew would say other rounds with the noise of the first ones, and too many. */
     if (plan_has_noise(n->s.p) || count < node_admission_count(n) || is_root(n) ||
-        !are_whole(numbers, NODE_ADMISSION) || (n->s.async && n->s.inner) || !all_finite(w, n->s.M))
+        !are_whole(numbers, NODE_ADMISSION) || (n->s.async && n->s.inner && inner_first_leaf(n) > 0) ||
+        !all_finite(w, n->s.M))
         return false;
     const uint64_t life = (uint64_t)numbers[LIFE], stage = (uint64_t)numbers[STAGE];
     if (life <= n->life)
@@ -309,7 +349,7 @@ bool node_admit(node *n, const double *numbers, size_t count, uint64_t parent_be
         admit_leaf(n, numbers);
         return true;
     }
-    if (!admit_children(n, life))
+    if (!(n->s.async ? admit_edge(n, numbers, life) : admit_children(n, life)))
         return false;
     inner_advance(n);
     return true;

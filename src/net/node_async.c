@@ -22,6 +22,7 @@ hfsad_status async_create(node *n, hfsad_error *err)
 void async_free(node *n)
 {
     unit_free(n);
+    record_free(n);
     free(n->async.held_w);
     free(n->question.own_numbers);
     free(n->async.heard);
@@ -39,12 +40,19 @@ void async_start(node *n)
     }
 }
 
+/* An edge that was readmitted in the middle of a turn has made steps in vain, less than a turn for each of its lives.
+ */
+uint64_t async_extra(const node *n, uint64_t begun)
+{
+    return n->s.async ? (begun >> 32) * n->K : 0;
+}
+
 /* ---- a turn ---- */
 
 /* Versions of the parent's w that there will be at most. */
 static uint64_t versions(const node *n)
 {
-    return n->s.depth == 1 ? n->s.p->iterations : n->end_round;
+    return n->s.depth == 1 ? n->s.p->iterations : n->end_round + async_extra(n, n->parent_begun);
 }
 
 static bool is_frozen(const node *n)
@@ -92,7 +100,7 @@ static bool answer_call(node *n, const message *m, node_refusal *why)
 /* A parent that asks for more steps than the budget of the noise was divided over. */
 static bool is_spent(const node *n)
 {
-    return n->s.leaf && plan_has_noise(n->s.p) && n->k + n->period > n->s.p->noise.rounds;
+    return n->s.leaf && plan_has_noise(n->s.p) && n->k + n->period * n->leaf.local_steps > n->s.p->noise.rounds;
 }
 
 bool async_handle_down(node *n, const message *m, node_refusal *why)
@@ -203,6 +211,7 @@ bool async_begin_child(node *n, size_t c, uint64_t life)
     if (!async_note_heard(n, c, n->async.version + 1, life << 32))
         return false;
     child->out = false;
+    child->answered = child->answered && n->s.children[c].leaf; /* an inner node answers with its new link */
     child->need = n->async.version;
     child->fresh = false;
     child->absent = !n->s.pace.stale_waits; /* until it speaks */
@@ -230,12 +239,15 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
     }
     if (!(m->sigma > 0) || m->k > UINT32_MAX)
         return node_refuse(n, why, NODE_REFUSED_VALUE);
+    if (!record_has_steps(n, c, m->k))
+        return node_refuse(n, why, NODE_REFUSED_OLD); /* it is said again, after its lines */
     if (!bounds_of_turn(n, c, m->k - child->k) || !bounds_of_up(n, c, m))
         return node_refuse_lie(n, c, why);
     if (!has_room_for_heard(n, unit_entries(n, c)))
         return node_refuse(n, why, NODE_REFUSED_OLD); /* it will be sent again */
     n->changed = true;
     n->ack_up = child->ack_up = true;
+    record_pay(n, c);
     child->turns++;
     child->need = m->round;
     child->k = m->k;
@@ -384,13 +396,19 @@ bool async_all_are_first(const node *n)
 }
 
 /* Lack of memory shows as a record that cannot be replayed, never as another run. */
-void async_put(node *n, const char *text)
+void async_put_own(node *n, const char *text)
 {
     const size_t size = strlen(text);
     if (!alloc_grow((void **)&n->async.lines, &n->async.lines_room, n->async.lines_size + size + 1, 1))
         return;
     memcpy(n->async.lines + n->async.lines_size, text, size + 1);
     n->async.lines_size += size;
+}
+
+void async_put(node *n, const char *text)
+{
+    async_put_own(n, text);
+    record_add(n, text);
 }
 
 static void put_heard(node *n)
@@ -434,12 +452,25 @@ void async_step(node *n)
     n->sent_up++;
     n->up_round = n->down_round;
     memcpy(n->up_digest, n->down_digest, sizeof n->up_digest);
+    record_mark(n);
     node_send(n, &n->up);
+}
+
+/* What was heard since the last step: a row may show a child after it. */
+static void put_heard_line(node *n)
+{
+    if (n->async.n_heard == 0)
+        return;
+    async_put(n, "heard");
+    put_heard(n);
+    async_put(n, "\n");
 }
 
 void async_row(node *n)
 {
     char text[80];
+    if (record_is_copied(n) && !is_root(n))
+        put_heard_line(n);
     snprintf(text, sizeof text, "row %" PRIu64 " %" PRIu64, n->question.round, n->question.asked_version);
     async_put(n, text);
     for (size_t c = 0; c < n->s.n_children; c++) {
@@ -447,7 +478,8 @@ void async_row(node *n)
             put_absent(n, c);
         if (!n->inner.child[c].answered || !n->s.children[c].leaf)
             continue;
-        snprintf(text, sizeof text, " %zu:%" PRIu64, c, n->inner.child[c].answer_k);
+        snprintf(text, sizeof text, " %zu:%" PRIu64 ":%" PRIu64, c, n->inner.child[c].answer_k,
+                 n->inner.child[c].answer_version);
         async_put(n, text);
     }
     async_put(n, "\n");

@@ -15,6 +15,9 @@
 
 /* Of rounding, of floats on the wire, and of sums in another order; and of a w that is too small for a float. */
 static const double slack = 1e-6, smallest = FLT_TRUE_MIN;
+/* q is computed from the child's own w, which fits its rows and may be far larger than the parent's: its rounding, in
+ * likely sizes of a model. */
+static const double rounded = 1e-9;
 /* Beyond it sums of squares overflow: the run diverges, and every number may come. A plan with such a c has no bounds
  * (tree.c). */
 static const double wild = 1e100;
@@ -70,7 +73,7 @@ bool bounds_of_up(node *n, size_t c, const message *m)
     const hfsad_link_rule rule = child_rule(n, c);
     const double sigma = hfsad_schedule_sigma(&rule.schedule, m->k + 1),
                  before = m->k ? sigma / hfsad_schedule_sigma(&rule.schedule, m->k) : 0,
-                 within = slope_of(&rule.penalty) * (1 + 2 * before) + sigma * smallest;
+                 within = slope_of(&rule.penalty) * (1 + 2 * before) + sigma * (smallest + rounded * n->s.p->length);
     const size_t tied = n->s.M - rule.penalty.free; /* the others are the child's own */
     if (!n->s.tame || !(sigma * n->reach + within < wild) || !(n->reach < wild))
         return true;
@@ -115,12 +118,13 @@ bool bounds_of_tally(const node *n, size_t c, const double *numbers)
     if (n->s.p->fixed)
         fixed_show_tally(n, numbers, shown);
     tally_unpack(&t, n->s.tiers, n->s.p->fixed ? shown : numbers);
-    bool good = !(t.priors < 0) && !(t.consensus_priors < 0) && t.up >= 0 && t.up <= vectors && t.down >= 0 &&
+    const double least = -slack * (1 + n->reach); /* a penalty of large numbers is rounded */
+    bool good = !(t.priors < least) && !(t.consensus_priors < least) && t.up >= 0 && t.up <= vectors && t.down >= 0 &&
                 t.down <= vectors && t.broken >= 0 && t.clients <= (double)as->leaves &&
                 (n->s.async ? t.clients >= 0 : t.clients == (double)as->leaves);
     for (size_t d = 0; d < n->s.tiers && good; d++) {
         const link_sums *s = &t.tier[d];
-        good = !(s->penalty < 0) && !(s->smoothing < -slack * (1 + fabs(s->penalty))) && !(s->primal < 0) &&
+        good = !(s->penalty < least) && !(s->smoothing < -slack * (1 + fabs(s->penalty))) && !(s->primal < 0) &&
                !(s->gap < 0) && !(s->size_w < 0) && !(s->size_zq < 0) && !(s->size_multiplier < 0) && !(t.dual[d] < 0);
     }
     return good;

@@ -75,6 +75,26 @@ typedef struct {
     channel models;          /* retransmits the final models until the cloud has them */
 } answer;
 
+/* Lines of the record that the parent of an asynchronous node may not have (node_record.c). */
+typedef struct {
+    char *text;
+    size_t size, room;
+    uint64_t base;   /* bytes of this life before `text` */
+    uint64_t mark;   /* the last UP follows from the bytes before it */
+    uint64_t said;   /* bytes before the next message; not kept */
+    double *numbers; /* room for a message */
+} record_copy;
+
+/* What a parent has of them. */
+typedef struct {
+    uint64_t bytes;  /* of whole lines of this life */
+    uint64_t steps;  /* lines of steps, in all lives */
+    uint64_t before; /* the same when this life began */
+    char *tail;      /* of a line that is not whole; not kept, as what follows */
+    size_t n_tail, room;
+    size_t unpaid; /* bytes since its last UP or answer */
+} child_copy;
+
 /* An UP of a member of a cohort that is part of no sum. */
 typedef struct {
     uint64_t round, k;
@@ -83,23 +103,24 @@ enum { UNIT_SKIPS = 8 };
 
 /* What a parent knows about a child during training. */
 typedef struct {
-    uint32_t last;     /* iteration in which the child last took part */
-    uint64_t need;     /* the round whose UP the parent uses */
-    uint64_t k;        /* of its last UP */
-    uint64_t due_k;    /* synchronous: the k that the UP of round `need` must have */
-    unsigned lies;     /* number of messages beyond the bounds; not stored */
-    bool has;          /* that UP has arrived; not stored */
-    bool told;         /* it has acknowledged the DOWN of the open round */
-    bool answered;     /* the child has answered the current question */
-    uint64_t parts;    /* number of received parts of its models */
-    uint64_t answer_k; /* asynchronous: the child's link counter when it answered */
-    bool ack_up;       /* an acknowledgement of its UP is due, ... */
-    bool is_behind;    /* ... which says that the child's state is older than messages the parent has seen */
-    bool ack_part;     /* a request for the next part of its models is due */
-    bool fresh;        /* asynchronous: the child has sent an UP since the parent's last step */
-    bool lives;        /* asynchronous: its process has reported lately; not stored */
-    bool silent;       /* asynchronous: its process has stopped reporting; if both are false, nothing is known */
-    bool missed;       /* asynchronous: the last figures or the models lack this child, and so does the output */
+    uint32_t last;           /* iteration in which the child last took part */
+    uint64_t need;           /* the round whose UP the parent uses */
+    uint64_t k;              /* of its last UP */
+    uint64_t due_k;          /* synchronous: the k that the UP of round `need` must have */
+    unsigned lies;           /* number of messages beyond the bounds; not stored */
+    bool has;                /* that UP has arrived; not stored */
+    bool told;               /* it has acknowledged the DOWN of the open round */
+    bool answered;           /* the child has answered the current question */
+    uint64_t parts;          /* number of received parts of its models */
+    uint64_t answer_k;       /* asynchronous: the child's link counter when it answered */
+    uint64_t answer_version; /* asynchronous: the version that its last step before the answer used */
+    bool ack_up;             /* an acknowledgement of its UP is due, ... */
+    bool is_behind;          /* ... which says that the child's state is older than messages the parent has seen */
+    bool ack_part;           /* a request for the next part of its models is due */
+    bool fresh;              /* asynchronous: the child has sent an UP since the parent's last step */
+    bool lives;              /* asynchronous: its process has reported lately; not stored */
+    bool silent;             /* asynchronous: its process has stopped reporting; if both are false, nothing is known */
+    bool missed;             /* asynchronous: the last figures or the models lack this child, and so does the output */
     bool
         absent; /* asynchronous: a wait for it has timed out; nothing waits for it until its next message; not stored */
     uint64_t life;     /* current life of its link: the number of the readmission that began it, 0: none */
@@ -125,6 +146,7 @@ typedef struct {
     double sigma;
     guard_strain strain;      /* inner child: strain of its link and of all links below */
     uint64_t strain_words[2]; /* fixed point: the same as received */
+    child_copy copied;        /* asynchronous, inner child: copies of its record */
 } child_state;
 
 /* Asynchronous: an UP that has arrived since the parent's last step. */
@@ -183,6 +205,7 @@ typedef struct {
     size_t saying; /* the next call to send, from 1; 0: none */
     char *lines;   /* new lines of the record */
     size_t lines_size, lines_room;
+    record_copy copy;
 } async_part;
 
 /* A pending order of the root: a readmission or a retirement. */
@@ -434,6 +457,8 @@ hfsad_status async_create(node *n, hfsad_error *err);
 void async_free(node *n);
 /* Fills in the UPs of children that have not sent one yet. */
 void async_start(node *n);
+/* Steps beyond those of the run that a node which has begun so often may count. */
+uint64_t async_extra(const node *n, uint64_t begun);
 bool async_handle_down(node *n, const message *m, node_refusal *why);
 bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why);
 /* Processes the parent's acknowledgement of the last UP. */
@@ -468,12 +493,36 @@ bool async_leave_child(node *n, size_t c, uint64_t life);
  * as the record has it. */
 bool async_note_heard(node *n, size_t c, uint64_t version, uint64_t k);
 uint64_t async_lived(const child_state *child, uint64_t k);
-/* Appends a line of the record, newline included. */
+/* Appends text of a line of the record, newline included; async_put_own: text of which the parent needs no copy. */
 void async_put(node *n, const char *text);
+void async_put_own(node *n, const char *text);
 /* Appends the last line of the record: UPs that arrived and were not used. */
 void async_end(node *n);
 /* Appends a line that names the children without models, if there are any. */
 void async_models(node *n);
+
+/* copies of records (node_record.c) */
+bool record_is_copied(const node *n);
+void record_add(node *n, const char *text);
+/* The next UP follows from all lines so far; the parent has it. */
+void record_mark(node *n);
+void record_acknowledged(node *n);
+/* The link begins anew: of this life nothing was said. */
+void record_begin_anew(node *n);
+/* Bytes of this life. */
+uint64_t record_size(const node *n);
+/* The next message of lines; the next time all that are not acknowledged are said again. */
+bool record_next_letter(node *n, message *m);
+void record_repeat(node *n);
+/* Whether the lines that led to an UP of this counter, or so many bytes, are here. */
+bool record_has_steps(const node *n, size_t c, uint64_t k);
+bool record_has_bytes(const node *n, size_t c, double bytes);
+bool record_take(node *n, size_t c, const message *m, node_refusal *why);
+/* An UP or an answer was taken. */
+void record_pay(node *n, size_t c);
+void record_child_begins(node *n, size_t c);
+void record_pass(const word_transfer *t, node *n);
+void record_free(node *n);
 
 /* Cohorts of secure aggregation in asynchronous training (node_unit.c). A unit is a cohort, or a child without one: the
  * unit of child c is the children unit_first to unit_end - 1. */

@@ -352,6 +352,8 @@ static bool take_answer(node *n, const question_row *row, size_t c, const messag
     if (row->up == UP_TALLY)
         memcpy(n->inner.child_figures + c * m->count, m->values, m->count * sizeof *m->values);
     child->answer_k = (child->life << 32) + m->k; /* as the record counts */
+    child->answer_version = m->sigma >= 0 && m->sigma <= 0x1p53 ? (uint64_t)m->sigma : 0;
+    record_pay(n, c);
     return child->answered = true;
 }
 
@@ -376,6 +378,9 @@ message question_answer_letter(node *n, const question_row *row)
         m.count = node_part_size(n, n->nodes, n->answer.part);
         m.k = n->answer.part;
     }
+    if (record_is_copied(n) &&
+        row->kept) /* the version of a client's last step; the lines of an inner node that led here */
+        m.sigma = n->s.leaf ? (double)n->up_round : (double)record_size(n);
     if (!m.fixed)
         numbers_hide(m.values, m.count);
     return m;
@@ -464,6 +469,8 @@ static bool hear_answer(node *n, size_t c, const question_row *row, const messag
         return node_refuse(n, why, NODE_REFUSED_OLD);
     if (q->state != QUESTION_ASKED || q->row != row || q->number != number)
         return node_refuse(n, why, row->where(n, number) == PLACE_EARLY ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
+    if (!record_has_bytes(n, c, m->sigma))
+        return node_refuse(n, why, NODE_REFUSED_OLD); /* it is asked again, and says its lines before */
     if (!n->inner.child[c].answered && row->up == UP_TALLY && !n->s.p->secure && !bounds_of_tally(n, c, m->values))
         return node_refuse_lie(n, c, why);
     if (n->inner.child[c].answered || !take_answer(n, row, c, m))

@@ -24,6 +24,8 @@ static void pass_link(const word_transfer *t, node *n)
     words_pass_flag(t, &n->answer.final);
     words_pass(t, &n->repairs);
     words_pass(t, &n->life);
+    if (n->s.async)
+        words_pass(t, &n->parent_begun);
     words_pass(t, &state);
     n->state = (node_state)state;
     if (t->in && state >= NODE_STATES)
@@ -75,14 +77,25 @@ static void pass_order(const word_transfer *t, node_readmission *o)
  * edge writes all this in every round. */
 static void pass_child(const word_transfer *t, const node *n, child_state *child)
 {
-    enum { LIFE = 1, DUE = 2, TURNS = 4, STRAIN = 8, ADMITTED = 16, ASIDE = 32, OUT = 64, BEGIN = 128, ALL = 255 };
+    enum {
+        LIFE = 1,
+        DUE = 2,
+        TURNS = 4,
+        STRAIN = 8,
+        ADMITTED = 16,
+        ASIDE = 32,
+        OUT = 64,
+        BEGIN = 128,
+        COPIED = 256,
+        ALL = 511
+    };
     uint64_t has = 0;
     if (t->out)
         has =
             (uint64_t)((child->life || child->begun_at || child->where ? LIFE : 0) | (child->due_k ? DUE : 0) |
                        (child->turns ? TURNS : 0) | (child->strain.sum != 0 || child->strain.count != 0 ? STRAIN : 0) |
                        (child->admitted ? ADMITTED : 0) | (child->aside ? ASIDE : 0) | (child->out ? OUT : 0) |
-                       (child->begin ? BEGIN : 0));
+                       (child->begin ? BEGIN : 0) | (child->copied.bytes || child->copied.steps ? COPIED : 0));
     words_pass(t, &has);
     if (t->in && has > ALL)
         t->in->bad = true;
@@ -96,6 +109,7 @@ static void pass_child(const word_transfer *t, const node *n, child_state *child
         child->life = child->begun_at = child->due_k = child->turns = 0;
         child->where = (anew_where)0;
         child->strain.sum = child->strain.count = 0;
+        child->copied.bytes = child->copied.steps = child->copied.before = 0;
     }
     if (has & LIFE) {
         uint32_t where = (uint32_t)child->where;
@@ -114,6 +128,11 @@ static void pass_child(const word_transfer *t, const node *n, child_state *child
     }
     if (has & BEGIN)
         pass_begin(t, n, child);
+    if (has & COPIED) {
+        words_pass(t, &child->copied.bytes);
+        words_pass(t, &child->copied.steps);
+        words_pass(t, &child->copied.before);
+    }
     for (size_t i = 0; i < 2 && n->s.p->fixed; i++)
         words_pass(t, &child->strain_words[i]);
 }
@@ -204,6 +223,7 @@ static void pass_async(const word_transfer *t, node *n)
         words_pass(t, &n->async.heard[i].version);
         words_pass(t, &n->async.heard[i].k);
     }
+    record_pass(t, n);
 }
 
 static void pass_state(const word_transfer *t, node *n)
@@ -223,7 +243,7 @@ static void pass_state(const word_transfer *t, node *n)
 static uint64_t print_of(const node *n)
 {
     uint64_t sum = words_sum_add(n->s.run, n->s.key);
-    enum { FORMAT = 2 }; /* of the words that follow; 1 was before pass_child left zeros out */
+    enum { FORMAT = 3 }; /* of the words that follow; 2 was before copies of records */
     const uint64_t shape[] = {
         FORMAT, n->s.M, n->s.depth, n->s.slot, n->stored_children, n->s.leaf != NULL, n->s.tiers, n->leaf.data_print};
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)

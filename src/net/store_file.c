@@ -12,8 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum {
@@ -171,6 +173,29 @@ void store_file_drop(store_file *f)
 
 /* ---- the mark ---- */
 
+/* Whether a store through a mapping needs no new blocks. Elsewhere, on copy-on-write file systems, a full disk would
+ * end the process by a signal; an error of a write is passed over. */
+static bool writes_in_place(int fd)
+{
+    struct statfs s;
+    enum { EXT = 0xef53, TMPFS = 0x01021994, XFS = 0x58465342 };
+    return !fstatfs(fd, &s) && (s.f_type == EXT || s.f_type == TMPFS || s.f_type == XFS);
+}
+
+/* A write would update the inode's time in every commit, and wait while a sync of another file writes the same block of
+ * inodes. The slots of the commits before are in the file, so the blocks are there. */
+static void map_mark(store_file *f)
+{
+    struct stat info;
+    if (f->mapped || f->sequence < 2)
+        return;
+    f->mapped = true;
+    if (fstat(f->mark, &info) || info.st_size < STORE_SLOTS || !writes_in_place(f->mark))
+        return;
+    void *slots = mmap(NULL, STORE_SLOTS, PROT_READ | PROT_WRITE, MAP_SHARED, f->mark, 0);
+    f->slots = slots == MAP_FAILED ? NULL : slots;
+}
+
 /* Without a sync: a mark that is lost with the power is one that is older, which is allowed. */
 static int write_mark(const store_file *f)
 {
@@ -181,7 +206,11 @@ static int write_mark(const store_file *f)
     put64(slot + 8, f->owner);
     put64(slot + 16, f->sequence);
     put32(slot + STORE_MARK - 4, crc32c(0, slot, STORE_MARK - 4));
-    return write_all(f->mark, slot, sizeof slot, f->sequence % 2 * STORE_SECTOR);
+    const size_t at = f->sequence % 2 * STORE_SECTOR;
+    if (!f->slots)
+        return write_all(f->mark, slot, sizeof slot, at);
+    memcpy(f->slots + at, slot, sizeof slot);
+    return 0;
 }
 
 /* Before the first commit of a folder. */
@@ -323,6 +352,7 @@ hfsad_status store_file_append(store_file *f, hfsad_error *err)
             f->dirty = 0;
             f->entries.kept = f->entries.count;
             (void)write_mark(f);
+            map_mark(f);
         }
     }
     store_file_drop(f);

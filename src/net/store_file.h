@@ -15,8 +15,9 @@
  * so it is never unfinished. The others are appended by one durable write each, into space that was zero before.
  *
  * The file `mark` holds owner, sequence number and checksum of the last commit, in two slots written in turn, after
- * the commit is on the disk and without a sync. So the log is never behind the mark, whatever ends the process or the
- * machine; if it is, `state` was cut off or is an old copy.
+ * the commit is on the disk and without a sync. It is written through a mapping if its file system writes in place. So
+ * the log is never behind the mark, whatever ends the process or the machine; if it is, `state` was cut off or is an
+ * old copy.
  *
  * Behind the last valid record nothing but an unfinished write is passed over. A write is unfinished if a sector of it
  * was never written: the head is good, and the record ends behind the end of the file, its last byte is zero, or
@@ -55,6 +56,8 @@ typedef struct {
     char folder[990];
     int dir, fd, direct, fresh, mark; /* -1: not open. dir: the folder, locked; direct: past the page cache, synced by
                                          every write; fresh: state.new */
+    unsigned char *slots;             /* the mark in memory, or NULL */
+    bool mapped;                      /* it was tried */
     bool relaxed;                     /* nothing is synced */
     bool renamed;                     /* state.new has become state, and the folder is not synced yet */
     uint64_t owner;
@@ -88,6 +91,9 @@ static inline size_t store_padded(size_t size)
 {
     return (size + 7) / 8 * 8;
 }
+
+/* The room of a mark in memory. */
+enum { STORE_SLOTS = STORE_SECTOR + STORE_MARK };
 
 bool store_entries_add(store_entries *list, uint32_t kind, uint32_t about, uint64_t at, uint64_t size);
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -364,6 +365,8 @@ hfsad_status store_file_read(const store_file *f, const store_entry *e, void **b
 void store_file_close(store_file *f)
 {
     store_file_drop(f);
+    if (f->slots)
+        munmap(f->slots, STORE_SLOTS);
     const int all[] = {f->fd, f->direct, f->mark, f->dir};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i] >= 0)

@@ -20,6 +20,7 @@
     X(ANSWER, "answer", ANSWER)                                                                                        \
     X(MODEL, "model", MODEL)                                                                                           \
     X(DOWN_ACK, "down-ack", ACK)                                                                                       \
+    X(RECORD, "record", RECORD)                                                                                        \
     X(STATUS, "status", STATUS)                                                                                        \
     X(HELLO, "hello", KINDS) /* no message: credential.h */
 

@@ -254,13 +254,14 @@ static void put_noise(FILE *o, const hfsad_run *run, const hfsad_spec *spec, con
     const noise_budget *b = &run->plan->noise;
     const double spent = noise_spent(b, f->iteration);
     char text[300];
-    snprintf(text, sizeof text, "epsilon %.4g at delta %.3g (rho %.4g) spent, for each client",
-             zcdp_epsilon(spent, b->delta), b->delta, spent);
+    snprintf(text, sizeof text, "epsilon %.4g at delta %.3g (rho %.4g) spent, for each %s",
+             zcdp_epsilon(spent, b->delta), b->delta, spent, b->row > 0 ? "row" : "client");
     put_row(o, "privacy", text);
     if (!run->engine->next_row || spec->privacy.noise == NOISE_SEED)
         put_row(o, "", "a simulation of the noise, by run.seed: it protects nothing");
-    snprintf(text, sizeof text, "deviation %.3g on every number of %s, %llu rounds", noise_deviation(b),
-             run->plan->secure ? "a cohort's sum" : "a client's model", (unsigned long long)b->rounds);
+    snprintf(text, sizeof text, "deviation %.3g on every number of %s%s, %llu rounds", noise_deviation(b),
+             run->plan->secure ? "a cohort's sum" : "a client's model", b->row > 0 ? " in the first round" : "",
+             (unsigned long long)b->rounds);
     put_row(o, "noise", text);
     if (run->truth)
         put_number(o, "relative error", f->relative_error);

@@ -639,7 +639,9 @@ static void add_noise(json *j, cJSON *root, const hfsad_run *run, const hfsad_sp
     cJSON *noise = json_add_object(j, root, "privacy");
     json_add_flag(j, noise, "guaranteed", secret);
     json_add_text(j, noise, "noise", secret ? "by the secrets of the clients" : "a simulation, by run.seed");
-    json_add_text(j, noise, "unit", "client");
+    json_add_text(j, noise, "unit", b->row > 0 ? "record" : "client");
+    if (b->row > 0)
+        json_add_real(j, noise, "record", spec->privacy.record);
     json_add_text(j, noise, "added", run->plan->secure ? "by each cohort together" : "by each client");
     json_add_real(j, noise, "clip", b->clip);
     json_add_real(j, noise, "delta", b->delta);

@@ -53,6 +53,32 @@ void noise_clip(const noise_lattice *l, size_t M, const double *centre, const do
     }
 }
 
+/* How far the solution of a client's step may be missed, as a part of what a row can move it by. */
+#define ROW_SLACK 0x1p-6
+
+/* Two solutions with one row replaced are at most this far apart (docs/privacy.md). */
+static double apart(const noise_budget *b, double sigma)
+{
+    return 2 * b->row * (1 + ROW_SLACK) / sigma;
+}
+
+noise_lattice noise_lattice_at(const noise_budget *b, double sigma, size_t M)
+{
+    noise_lattice l = noise_lattice_of(b->round_rho, b->clip, 0);
+    if (!(b->row > 0))
+        return l;
+    /* sqrt(M): rounding to whole steps; the last two: the loop of noise_clip, and this sum itself */
+    const double steps = (apart(b, sigma) / l.step + sqrt((double)M) + 0x1p-28 * (double)l.most) * (1 + 0x1p-40);
+    if (steps < 2 * (double)l.most)
+        l.variance = (uint64_t)ceil(steps * steps / (2 * b->round_rho) * (1 + 0x1p-40)) + 1;
+    return l;
+}
+
+double noise_pull(const noise_budget *b)
+{
+    return b->row * ROW_SLACK;
+}
+
 /* ---- the budget ---- */
 
 noise_budget noise_budget_of(const hfsad_spec *spec)
@@ -98,9 +124,36 @@ void noise_count_rounds(plan *p, const dataset *d)
     p->noise.round_rho = p->noise.rho / (double)p->noise.rounds;
 }
 
+/* Losses of bounded slope, whose step is solved exactly, and for which the objective of a step is strongly convex. */
+hfsad_status noise_take_rows(plan *p, const hfsad_spec *spec, hfsad_error *err)
+{
+    noise_budget *b = &p->noise;
+    const double length = spec->privacy.record;
+    if (!plan_has_noise(p) || isnan(length))
+        return HFSAD_OK;
+    b->sigma = INFINITY;
+    for (size_t i = 0; i < p->n_leaf_classes; i++) {
+        const leaf_class *c = &p->leaf_classes[i];
+        const loss_kind *kind = loss_kind_of(&c->loss);
+        double low = -INFINITY, high = INFINITY, steepest = 0;
+        for (int y = -1; y <= 1 && kind->slopes; y += 2) {
+            kind->slopes(&c->loss, y, &low, &high);
+            steepest = fmax(steepest, fmax(-low, high));
+        }
+        if (!kind->slopes || !isfinite(steepest) || c->solver.method != ROWS_EXACT || c->loss.box < INFINITY)
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "privacy.record: the loss of a client must have a bounded slope (absolute, quantile, "
+                             "smoothed-quantile, huber, hinge, logistic), loss.solver exact and no loss.box");
+        b->row = fmax(b->row, steepest * length);
+        b->sigma = fmin(b->sigma, hfsad_schedule_sigma(&c->rule.schedule, 1));
+    }
+    return HFSAD_OK;
+}
+
 double noise_deviation(const noise_budget *b)
 {
-    return b->clip * sqrt(2 / b->round_rho);
+    const double most = 2 * b->clip;
+    return (b->row > 0 ? fmin(most, apart(b, b->sigma)) : most) / sqrt(2 * b->round_rho);
 }
 
 double noise_size(const noise_budget *b)
@@ -168,8 +221,10 @@ static const char *excluded(const hfsad_spec *s)
            : s->run.tries > 1 ? "run.tries: starts are compared by figures without noise; set 1"
            : s->stop.absolute > 0 || s->stop.relative > 0
                ? "run.stop: residuals are not computed from the rows; leave absolute and relative out"
-           : steps ? "run.local_steps: steps between two messages have no noise; set 1"
-                   : NULL;
+           : steps                           ? "run.local_steps: steps between two messages have no noise; set 1"
+           : s->federation.local_seconds > 0 ? "federation.local_seconds: the budget is divided over a known number of "
+                                               "steps; leave it out"
+                                             : NULL;
 }
 
 /* Far beyond any use; outside of them steps and variances underflow, and a rho of 0 would be no noise at all. */
@@ -191,8 +246,9 @@ hfsad_status noise_check_spec(const hfsad_spec *s, hfsad_error *err)
     for (size_t i = 0; i < s->n_overrides; i++)
         open = open || (is_open(&s->overrides[i].prior) && isnan(s->prior_edge.lambda));
     if (!spec_has_noise(s)) {
-        if (!isnan(p->clip))
-            why = "privacy.clip needs privacy.epsilon or privacy.rho, the budget";
+        if (!isnan(p->clip) || !isnan(p->record))
+            why = isnan(p->clip) ? "privacy.record needs privacy.epsilon or privacy.rho, the budget"
+                                 : "privacy.clip needs privacy.epsilon or privacy.rho, the budget";
         return why ? error_set(err, HFSAD_ERROR_INPUT, "%s", why) : HFSAD_OK;
     }
     if (!isnan(p->epsilon) && !isnan(p->rho))
@@ -203,6 +259,9 @@ hfsad_status noise_check_spec(const hfsad_spec *s, hfsad_error *err)
         why = "clip is not between 1e-100 and 1e+100; scale the columns";
     else if (!(noise_budget_of(s).round_rho >= RHO_LEAST))
         why = "the budget of a round is below 1e-40; raise epsilon, delta or rho, or lower run.iterations";
+    else if (!isnan(p->record) && spec_is_secure(s))
+        why = "privacy.record: with secure aggregation a client's state has no noise, so that a row acts on all later "
+              "rounds; use aggregation plain";
     else if (open && s->top.preset == PRESET_TUNED)
         why = "prior: lambda is found from the rows without noise; give lambda";
     else
@@ -217,10 +276,10 @@ uint64_t noise_key(uint64_t seed, const char *client)
 
 /* ---- what a client says ---- */
 
-void noise_model(const noise_budget *b, const word_source *words, uint64_t k, size_t M, const double *w_parent,
-                 double *w, int64_t *steps)
+void noise_model(const noise_budget *b, const word_source *words, uint64_t k, double sigma, size_t M,
+                 const double *w_parent, double *w, int64_t *steps)
 {
-    const noise_lattice l = noise_lattice_of(b->round_rho, b->clip, 0);
+    const noise_lattice l = noise_lattice_at(b, sigma, M);
     noise_clip(&l, M, w_parent, w, steps);
     words->begin(words->context, k);
     for (size_t m = 0; m < M; m++)

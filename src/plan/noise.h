@@ -24,6 +24,16 @@ typedef struct {
 /* rho: of a round; radius: of the ball that is clipped to; least: no step is smaller. */
 noise_lattice noise_lattice_of(double rho, double radius, double least);
 
+/* Plain, of a step with this sigma on M numbers: if the budget is one for each row, less noise is enough. */
+noise_lattice noise_lattice_at(const noise_budget *b, double sigma, size_t M);
+/* rows_problem.pull: a step ends within this over sigma of its solution. 0: the budget is one for each client. */
+double noise_pull(const noise_budget *b);
+/* Finds out by how much a row pulls, if the budget is one for each row. */
+hfsad_status noise_take_rows(plan *p, const hfsad_spec *spec, hfsad_error *err);
+/* A format for the node's name. */
+#define NOISE_INEXACT                                                                                                  \
+    "%.60s: a step was not solved as closely as privacy.record needs, or a number is too large; scale the columns"
+
 /* The parts of a spec that noise needs or excludes; one line on the first that is wrong. */
 hfsad_status noise_check_spec(const hfsad_spec *spec, hfsad_error *err);
 /* The rounds that the budget is divided over, once the draws of all clients are known: the most of a client. */
@@ -46,9 +56,9 @@ uint64_t noise_key(uint64_t seed, const char *client);
  * centre itself. */
 void noise_clip(const noise_lattice *l, size_t M, const double *centre, const double *v, int64_t *out);
 
-/* Plain: w becomes what the client says of it, in step k of its link. steps: room for M numbers. */
-void noise_model(const noise_budget *b, const word_source *words, uint64_t k, size_t M, const double *w_parent,
-                 double *w, int64_t *steps);
+/* Plain: w becomes what the client says of it, in step k of its link with this sigma. steps: room for M numbers. */
+void noise_model(const noise_budget *b, const word_source *words, uint64_t k, double sigma, size_t M,
+                 const double *w_parent, double *w, int64_t *steps);
 /* Secure: a link that has stepped comes to a u that is clipped. u, centre: room for M numbers each. false: numbers are
  * so large that rounding would undo it. */
 bool noise_clip_link(const plan *p, const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_parent,

@@ -645,6 +645,8 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
         (status = check_labels(p, t->d, err)) || (status = cohorts_check(p, t->d, err)))
         return status;
     noise_count_rounds(p, t->d);
+    if ((status = noise_take_rows(p, spec, err)))
+        return status;
     take_scores(p, spec);
     if ((status = choose_method(p, t, err)) || (status = check_errors(p, t, err)) ||
         (status = noise_check_budget(p, err)))

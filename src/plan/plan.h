@@ -35,6 +35,8 @@ typedef struct {
     double round_rho;        /* of each of `rounds` rounds of a client */
     uint64_t rounds, each;   /* rounds: largest number of rounds of a client; each: rounds of a global iteration */
     bool ahead;              /* a client may have begun the next iteration */
+    double row;              /* the budget is one for each row: the most by which a row pulls; 0: for each client */
+    double sigma;            /* then: the least of a client's first step */
 } noise_budget;
 
 /* Everything that a run needs besides data and start: presets and overrides resolved to numbers. */

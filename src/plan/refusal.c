@@ -90,12 +90,28 @@ hfsad_status refusal_check(const hfsad_spec *spec, hfsad_error *err)
     return HFSAD_OK;
 }
 
-hfsad_status refusal_check_rows(const hfsad_spec *spec, const char *path, size_t rows, hfsad_error *err)
+/* A row that is too long would move the solution by more than its noise covers. */
+static hfsad_status check_lengths(double most, const char *path, const client_rows *rows, hfsad_error *err)
 {
-    if (rows >= (size_t)spec->privacy.least_rows)
-        return HFSAD_OK;
-    return error_set(err, HFSAD_ERROR_INPUT,
-                     "%.200s has %zu row%s, fewer than privacy.least_rows, %lld: leave this client out, or lower the "
-                     "setting",
-                     path, rows, rows == 1 ? "" : "s", (long long)spec->privacy.least_rows);
+    if (rows->weight)
+        return error_set(err, HFSAD_ERROR_INPUT, "%.200s: privacy.record: rows with weights are not supported", path);
+    for (size_t r = 0; r < rows->count; r++)
+        if (!(sqrt(row_norm2(rows, r)) <= most))
+            return error_set(
+                err, HFSAD_ERROR_INPUT,
+                "%.200s: its row %zu is longer than privacy.record, %g: shorten it, leave it out, or scale "
+                "the columns with public numbers",
+                path, r + 1, most);
+    return HFSAD_OK;
+}
+
+hfsad_status refusal_check_rows(const hfsad_spec *spec, const char *path, const client_rows *rows, hfsad_error *err)
+{
+    if (rows->count < (size_t)spec->privacy.least_rows)
+        return error_set(
+            err, HFSAD_ERROR_INPUT,
+            "%.200s has %zu row%s, fewer than privacy.least_rows, %lld: leave this client out, or lower the "
+            "setting",
+            path, rows->count, rows->count == 1 ? "" : "s", (long long)spec->privacy.least_rows);
+    return isnan(spec->privacy.record) ? HFSAD_OK : check_lengths(spec->privacy.record, path, rows, err);
 }

@@ -26,7 +26,7 @@ typedef enum {
 bool refusal_is_implied(const hfsad_spec *spec, refusal_kind kind);
 /* The spec must not need what it refuses, and privacy.refuse must have known words. */
 hfsad_status refusal_check(const hfsad_spec *spec, hfsad_error *err);
-/* Whether a client has privacy.least_rows; path: of the client. */
-hfsad_status refusal_check_rows(const hfsad_spec *spec, const char *path, size_t rows, hfsad_error *err);
+/* Whether a client has privacy.least_rows, none longer than privacy.record; path: of the client. */
+hfsad_status refusal_check_rows(const hfsad_spec *spec, const char *path, const client_rows *rows, hfsad_error *err);
 
 #endif

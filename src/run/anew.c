@@ -147,6 +147,16 @@ static hfsad_status take_duals(sim *s, hfsad_error *err)
     return s->leaf_dual ? HFSAD_OK : error_memory(err, s->d->n_leaves * sizeof(double), "the record");
 }
 
+hfsad_status run_check_early(const hfsad_run *run, const char *path, hfsad_error *err)
+{
+    for (size_t i = 0; i < run->n_readmitted; i++)
+        if (run->readmitted[i].where == ANEW_EARLY)
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%s: %s was readmitted in a stage before the run, which a replay cannot repeat", path,
+                             run->readmitted[i].path);
+    return HFSAD_OK;
+}
+
 hfsad_status sim_take_anew(sim *s, const run_readmission *all, size_t count, const char *path, hfsad_error *err)
 {
     s->anew = alloc_zero(count, sizeof *s->anew);
@@ -157,10 +167,6 @@ hfsad_status sim_take_anew(sim *s, const run_readmission *all, size_t count, con
         if (node == SIZE_MAX || node == 0)
             return error_set(err, HFSAD_ERROR_INPUT,
                              "%s: no node %s in this tree; a replay needs the same spec and data", path, all[i].path);
-        if (all[i].where == ANEW_EARLY)
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "%s: %s was readmitted in a stage before the run, which a replay cannot repeat", path,
-                             all[i].path);
         if (all[i].where >= ANEW_ELSEWHERE)
             continue;
         go_back(s, node, all[i].round);

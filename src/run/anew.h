@@ -34,6 +34,8 @@ hfsad_status run_note_readmission(hfsad_run *run, const run_readmission *done, h
 /* Notes the readmissions of a record. *only (may be NULL): the record has readmissions and no other lines. */
 hfsad_status run_take_readmissions(hfsad_run *run, const char *text, size_t size, bool *only, hfsad_error *err);
 void run_free_readmissions(hfsad_run *run);
+/* Refuses a readmission in a stage before the run. path: the record's, for messages. */
+hfsad_status run_check_early(const hfsad_run *run, const char *path, hfsad_error *err);
 /* The number of nodes if the run may continue without absent nodes; otherwise 0. */
 size_t run_may_be_absent(const hfsad_run *run);
 /* The reason why the end of such a run lacks this node; NULL: it does not, or a node above it is named instead. */

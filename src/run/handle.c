@@ -13,6 +13,7 @@
 #include "plan/fixed_answer.h"
 #include "plan/labels.h"
 #include "plan/method.h"
+#include "plan/noise.h"
 #include "plan/owners.h"
 #include "plan/read_table.h"
 #include "plan/refusal.h"
@@ -135,10 +136,14 @@ static hfsad_status search_start(hfsad_run *r, const hfsad_spec *spec, bool cons
     hfsad_status status = tried && w ? HFSAD_OK : error_memory(err, most * M * sizeof *w, "the starts");
     for (size_t i = 0; i < most && !status; i++)
         tried[i].w = w + i * M;
-    if (!status && consensus && !(status = plan_resolve(&tied, spec, r->data, &r->scales, true, err)))
+    if (!status && consensus && !(status = plan_resolve(&tied, spec, r->data, &r->scales, true, err))) {
+        tied->iterations = tied->trace_every = START_CONSENSUS_ITERATIONS;
         status = run_stages(&(trials){r, tied, START_CONSENSUS_ITERATIONS, tried}, &search, 0, 1, err);
+    }
+    plan brief = *r->plan;
+    brief.iterations = brief.trace_every = START_TRY_ITERATIONS;
     if (!status && tries)
-        status = run_stages(&(trials){r, r->plan, START_TRY_ITERATIONS, tried}, &search, consensus, tries, err);
+        status = run_stages(&(trials){r, &brief, START_TRY_ITERATIONS, tried}, &search, consensus, tries, err);
     start_search_begin(&search, search.stages - 1, r->start);
     r->before.bytes_up += search.bytes_up;
     r->before.bytes_down += search.bytes_down;
@@ -263,9 +268,11 @@ static hfsad_status check_rows(const dataset *d, const hfsad_spec *spec, hfsad_e
 {
     char path[HFSAD_TIERS_MAX * 256];
     hfsad_status status = HFSAD_OK;
-    for (size_t leaf = 0; leaf < d->n_leaves && spec->privacy.least_rows > 1 && !status; leaf++) {
+    const bool checked = spec->privacy.least_rows > 1 || !isnan(spec->privacy.record);
+    for (size_t leaf = 0; leaf < d->n_leaves && checked && !status; leaf++) {
+        const client_rows rows = dataset_rows(d, leaf);
         dataset_leaf_name(d, leaf, path, sizeof path);
-        status = refusal_check_rows(spec, path, dataset_rows(d, leaf).count, err);
+        status = refusal_check_rows(spec, path, &rows, err);
     }
     return status;
 }
@@ -453,7 +460,8 @@ hfsad_status run_too_large(const hfsad_run *r, size_t node, hfsad_error *err)
 {
     char name[NODE_NAME_SIZE];
     nodes_name(r->data, node, name, sizeof name);
-    return error_set(err, HFSAD_ERROR_INPUT, FIXED_TOO_LARGE, name);
+    return r->plan->noise.row > 0 ? error_set(err, HFSAD_ERROR_INPUT, NOISE_INEXACT, name)
+                                  : error_set(err, HFSAD_ERROR_INPUT, FIXED_TOO_LARGE, name);
 }
 
 hfsad_status run_measure(hfsad_run *r, hfsad_figures *f, hfsad_error *err)

@@ -18,9 +18,10 @@
 static void add_sent(const replay *r, size_t node, uint64_t *up, uint64_t *down)
 {
     const inner_node *as = &r->s->d->inner[node];
-    const uint64_t steps = r->inner[node].steps, turn = as->depth == 1 ? r->s->p->edge_rounds : 1;
-    *down += r->inner[node].down;
-    *up += node ? steps / turn : 0;
+    const inner_record *of = &r->inner[node];
+    const uint64_t turn = as->depth == 1 ? r->s->p->edge_rounds : 1;
+    *down += of->down;
+    *up += node ? of->turns_before + (of->steps - of->base) / turn : 0;
 }
 
 /* Everything of a node that figures are made of. */
@@ -54,7 +55,7 @@ static void show_node(replay *r, row *to, size_t node)
 static uint64_t place_of(const replay *r, size_t node)
 {
     const size_t inner = r->s->d->n_inner;
-    return node < inner ? r->inner[node].steps : r->leaf_k[node - inner];
+    return node < inner ? (r->inner[node].life << 32) + r->inner[node].steps : r->leaf_k[node - inner];
 }
 
 /* Nodes below an absent one are absent, whatever lines they have. */
@@ -223,18 +224,103 @@ static void begin_leaf(replay *r, size_t leaf, const double *w_parent)
 }
 
 static hfsad_status play_until(replay *r, size_t i, uint64_t steps);
+static hfsad_status play_line(replay *r, size_t i);
+
+/* A leaf's turn on a version of its parent's model; k: its counter afterwards. */
+static void play_turn(replay *r, size_t i, size_t leaf, const double *w, uint64_t k)
+{
+    if (r->inner[i].ring)
+        step_leaf(r, leaf, (uint32_t)i, (uint32_t)(k - r->leaf_k[leaf]), w);
+    r->leaf_k[leaf] = k;
+    r->turns[leaf]++;
+    r->up++;
+    if (r->inner[i].ring)
+        note(r, r->s->d->n_inner + leaf);
+}
+
+/* A life of a link ends: a row may show a turn of the client that its parent has not heard of. */
+static hfsad_status play_ahead(replay *r, size_t i, size_t leaf)
+{
+    for (size_t n = 0; n < r->n_rows; n++) {
+        const uint64_t at = r->rows[n].at[r->s->d->n_inner + leaf], now = r->leaf_k[leaf];
+        if (at == NO_LINE || at == ABSENT || at >> 32 != now >> 32 || at <= now)
+            continue;
+        const double *w = model_at(r, i, r->rows[n].version[leaf]);
+        if (!w)
+            return error_set(r->err, HFSAD_ERROR_INPUT, "%s: the version of a client in row %llu cannot be", r->path,
+                             (unsigned long long)r->rows[n].round);
+        play_turn(r, i, leaf, w, at);
+    }
+    return HFSAD_OK;
+}
+
+/* What is left of the life of an edge: steps, and turns of its clients. */
+static hfsad_status end_life(replay *r, size_t i)
+{
+    const inner_node *at = &r->s->d->inner[i];
+    inner_record *of = &r->inner[i];
+    hfsad_status status = HFSAD_OK;
+    while (of->next < of->n_lines && !of->lines[of->next].life && !status)
+        status = play_line(r, i);
+    for (size_t leaf = at->first_leaf; leaf < (size_t)at->first_leaf + at->n_leaves && !status; leaf++)
+        status = play_ahead(r, i, leaf);
+    return status;
+}
+
+/* A lost edge was readmitted: its link and those of its clients begin anew. */
+static hfsad_status begin_edge(replay *r, size_t child, const double *w_parent, uint64_t life)
+{
+    sim *s = r->s;
+    const inner_node *at = &s->d->inner[child];
+    inner_record *of = &r->inner[child];
+    const hfsad_status status = end_life(r, child);
+    if (status)
+        return status;
+    if (of->next < of->n_lines && of->lines[of->next].life == life && of->lines[of->next++].step != of->steps)
+        return replay_bad_line(r, of->lines[of->next - 1].number, "its parent knows of another number of steps");
+    of->life = life;
+    of->base = of->steps;
+    of->turns_before = of->turns;
+    r->down -= of->down;
+    of->down = 0;
+    for (size_t leaf = at->first_leaf; leaf < (size_t)at->first_leaf + at->n_leaves; leaf++) {
+        r->up -= r->turns[leaf];
+        r->turns[leaf] = 0;
+        r->leaf_k[leaf] = life << 32;
+        r->leaf_dual[leaf] = 0;
+        r->out[leaf] = 0;
+    }
+    if (!of->ring)
+        return HFSAD_OK;
+    sim_anew_model(s, child, w_parent, r->model);
+    sim_place_anew(s, child, r->model);
+    keep_model(r, child);
+    note(r, child);
+    for (size_t leaf = at->first_leaf; leaf < (size_t)at->first_leaf + at->n_leaves; leaf++)
+        note(r, s->d->n_inner + leaf);
+    return HFSAD_OK;
+}
+
+/* An inner child has sent its model, or begins anew. */
+static hfsad_status play_child(replay *r, size_t i, const line *l, const entry *e)
+{
+    const size_t child = r->s->d->inner[i].first_inner + e->slot;
+    inner_record *of = &r->inner[child];
+    const double *w = model_at(r, i, e->version);
+    const bool begins = e->k >> 32 > of->told >> 32;
+    if (e->k <= of->told || !w || (begins && (e->k & UINT32_MAX) != 0))
+        return replay_bad_line(r, l->number, "a child's counter does not grow");
+    of->told = e->k;
+    of->turns += !begins;
+    r->up += !begins;
+    return begins ? begin_edge(r, child, w, e->k >> 32) : play_until(r, child, of->base + (e->k & UINT32_MAX));
+}
 
 static hfsad_status play_entry(replay *r, size_t i, const line *l, const entry *e)
 {
     const inner_node *at = &r->s->d->inner[i];
-    r->up++;
-    if (e->slot < at->n_inner) {
-        const size_t child = at->first_inner + e->slot;
-        if (e->k <= r->s->inner[child].last) /* here: the steps that its parent knows of */
-            return replay_bad_line(r, l->number, "a child's counter does not grow");
-        r->s->inner[child].last = (uint32_t)e->k;
-        return play_until(r, child, e->k);
-    }
+    if (e->slot < at->n_inner)
+        return play_child(r, i, l, e);
     const size_t slot = e->slot - at->n_inner, leaf = at->first_leaf + slot;
     if (slot >= at->n_leaves)
         return replay_bad_line(r, l->number, "there is no such slot");
@@ -242,19 +328,20 @@ static hfsad_status play_entry(replay *r, size_t i, const line *l, const entry *
     const uint64_t life = e->k >> 32, before = r->leaf_k[leaf];
     const bool leaves = (e->k & UINT32_MAX) == UINT32_MAX, begins = !leaves && life > before >> 32;
     if (!w || e->k <= before || (!leaves && (e->k & UINT32_MAX) > INT32_MAX) || (begins && e->k != life << 32) ||
-        (leaves && before && life == before >> 32))
+        (leaves && before && life == before >> 32 && before != life << 32))
         return replay_bad_line(r, l->number, "a version or a counter cannot be");
     r->out[leaf] = leaves || (r->out[leaf] && !begins);
+    if (!begins && !leaves) {
+        play_turn(r, i, leaf, w, e->k);
+        return HFSAD_OK;
+    }
+    const hfsad_status status = play_ahead(r, i, leaf);
     if (r->inner[i].ring && begins)
         begin_leaf(r, leaf, w);
-    else if (r->inner[i].ring && !leaves)
-        step_leaf(r, leaf, (uint32_t)i, (uint32_t)(e->k - before), w);
     r->leaf_k[leaf] = e->k;
-    r->up -= begins || leaves;
-    r->turns[leaf] += !begins && !leaves;
     if (r->inner[i].ring)
         note(r, r->s->d->n_inner + leaf);
-    return HFSAD_OK;
+    return status;
 }
 
 /* All, but those that came to the list later and have not joined. */
@@ -275,7 +362,7 @@ static hfsad_status play_line(replay *r, size_t i)
     hfsad_status status = HFSAD_OK;
     for (size_t e = 0; r->entries && e < l->count && !status; e++)
         status = play_entry(r, i, l, &r->entries[l->first + e]);
-    if (status || l->end)
+    if (status || l->end || l->heard)
         return status;
     const double *w_parent = i ? model_at(r, r->s->d->inner[i].parent, l->version) : NULL;
     if (i && !w_parent)
@@ -299,7 +386,7 @@ static hfsad_status play_until(replay *r, size_t i, uint64_t steps)
     inner_record *of = &r->inner[i];
     hfsad_status status = HFSAD_OK;
     while (of->steps < steps && !status) {
-        if (of->next == of->n_lines || of->lines[of->next].end)
+        if (of->next == of->n_lines || of->lines[of->next].end || of->lines[of->next].life)
             return error_set(r->err, HFSAD_ERROR_INPUT,
                              "%s: step %llu of %s is missing; a replay needs the whole record", r->path,
                              (unsigned long long)of->steps + 1, r->s->d->inner[i].name);
@@ -317,9 +404,8 @@ static hfsad_status play_all(replay *r)
     hfsad_status status = play_until(r, 0, stops && made < s->p->iterations ? made : s->p->iterations);
     for (size_t i = 0; i < s->d->n_inner && !status; i++) {
         inner_record *of = &r->inner[i];
-        while (of->next < of->n_lines && !status) /* of nodes that the end went without, too: rows may need it */
-            status = play_line(r, i);
-        if (!status && !r->gone[i] && (of->n_lines == 0 || !of->lines[of->n_lines - 1].end))
+        status = end_life(r, i); /* of nodes that the end went without, too: rows may need it */
+        if (!status && !r->gone[i] && of->next == of->n_lines && (of->n_lines == 0 || !of->lines[of->n_lines - 1].end))
             status =
                 error_set(r->err, HFSAD_ERROR_INPUT, "%s: the end of %s is missing; a replay needs the whole record",
                           r->path, s->d->inner[i].name);
@@ -349,9 +435,8 @@ static hfsad_status take_rings(replay *r)
         if (!of->ring)
             return error_memory(r->err, (of->lag + 1) * M * sizeof(double), "the models that late clients worked with");
         of->next = 0;
-        of->steps = of->down = 0;
+        of->steps = of->down = of->life = of->told = of->turns = of->turns_before = of->base = 0;
         keep_model(r, i);
-        r->s->inner[i].last = 0;
     }
     memset(r->leaf_k, 0, r->s->d->n_leaves * sizeof *r->leaf_k);
     memset(r->turns, 0, r->s->d->n_leaves * sizeof *r->turns);
@@ -370,6 +455,7 @@ static void free_all(replay *r)
     }
     for (size_t i = 0; i < r->n_rows; i++) {
         free(r->rows[i].at);
+        free(r->rows[i].version);
         free(r->rows[i].leaf_dual);
         free(r->rows[i].here);
         sim_free(r->rows[i].shown);
@@ -445,6 +531,7 @@ static void forget_first(replay *r)
     if (!r->n_rows || r->rows[0].round > 0)
         return;
     free(r->rows[0].at);
+    free(r->rows[0].version);
     memmove(r->rows, r->rows + 1, --r->n_rows * sizeof *r->rows);
 }
 
@@ -498,15 +585,20 @@ static void begin_first(replay *r, const row *first)
     sim *s = r->s;
     const size_t inner = s->d->n_inner, M = s->M;
     bool any = false;
-    for (size_t leaf = 0; leaf < s->d->n_leaves; leaf++) {
-        const uint64_t at = first->at[inner + leaf];
+    for (size_t node = 1; node < nodes_of(s); node++) { /* parents first */
+        const uint64_t at = first->at[node];
         if (at == NO_LINE || at == ABSENT || at >> 32 == 0)
             continue;
         double *heard = s->spaces[0].rows;
-        memcpy(heard, s->inner_w + dataset_parent(s->d, leaf) * M, M * sizeof *heard);
+        memcpy(heard, s->inner_w + parent_of(s->d, node) * M, M * sizeof *heard);
         if (s->said && !s->p->fixed)
             (void)wire_round(heard, M);
-        begin_leaf(r, leaf, heard);
+        if (node < inner) {
+            sim_anew_model(s, node, heard, r->model);
+            sim_place_anew(s, node, r->model);
+        } else {
+            begin_leaf(r, node - inner, heard);
+        }
         any = true;
     }
     if (any && s->d->rows.constant != 0)
@@ -582,6 +674,8 @@ hfsad_status run_replay(hfsad_run *r, const char *path, const replay_rows *rows,
     bool only;
     hfsad_status status = run_take_readmissions(r, text, size, &only, err);
     *all = r->spec->federation.mode == MODE_ASYNC || !only;
+    if (!status)
+        status = run_check_early(r, path, err);
     if (!status && *all)
         status = play_record(r, text, size, path, rows, met, err);
     else if (!status)

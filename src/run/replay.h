@@ -21,6 +21,15 @@
  * forwarded the question, and the counters of its leaves' links when they answered. The nodes of a row need not have
  * answered at the same time.
  *
+ * A row has slot:k:version for a leaf, with the version of its last step, which its parent may not have heard of.
+ *
+ *     path  heard  slot:version:k ...
+ *     path  anew  life  steps          path  over  life
+ *     path  +slot  line
+ *
+ * are children heard before a row, without a step; a node that was readmitted after this number of steps, or after the
+ * end; and the copy of a line of a child, which is read if the child has lost the line with its state folder.
+ *
  * `slot:-` is a child that a row or the end was made without, with all nodes below it. The first row has a line only if
  * there is such a child, or one that was readmitted before.
  *

@@ -15,6 +15,8 @@ typedef struct {
 typedef struct {
     size_t number; /* line number in the file */
     bool end;
+    bool heard;    /* entries alone: no step */
+    uint64_t life; /* above 0: its link begins anew after `step` steps */
     uint64_t step, version;
     size_t first, count; /* of its entries */
 } line;
@@ -23,19 +25,29 @@ typedef struct {
 typedef struct {
     line *lines;
     size_t n_lines, room, next;
-    uint64_t steps, down; /* down: number of vectors sent to its children */
-    size_t lag;           /* age of the oldest version that is needed */
-    double *ring;         /* lag + 1 models; NULL: the record is only checked */
+    uint64_t steps, down;               /* down: number of vectors sent to its children */
+    uint64_t read_steps, read_life;     /* of the lines read so far */
+    uint64_t life;                      /* of its link */
+    uint64_t told;                      /* counter of its last message to its parent, with the life above 32 bits */
+    uint64_t turns, turns_before, base; /* messages to its parent; at the begin of this life: the same, and its steps */
+    bool owned;                         /* the record has lines of this node itself, */
+    uint64_t owned_from;                /* from this life on; 0: from the first */
+    bool copied;                        /* the copies of lost lines are complete */
+    bool over;                          /* readmitted after the end: its further lines are void */
+    size_t lag;                         /* age of the oldest version that is needed */
+    double *ring;                       /* lag + 1 models; NULL: the record is only checked */
 } inner_record;
 
 /* A question for figures between the first and the last. */
 typedef struct {
     uint64_t round;
-    uint64_t *at;  /* by node, inner nodes first: number of steps, or counter of a leaf's link; or NO_LINE, ABSENT */
-    sim *shown;    /* the nodes at the moments of their answers; NULL: not open, or complete */
-    size_t filled; /* number of nodes in `shown` */
-    size_t wanted; /* number of nodes that are not absent */
-    uint8_t *here; /* by node: not absent; NULL: all */
+    uint64_t *at; /* by node, inner nodes first: number of steps, or counter of a leaf's link, with the life above 32
+                   * bits; or NO_LINE, ABSENT */
+    uint64_t *version; /* by leaf: the version that its last step used */
+    sim *shown;        /* the nodes at the moments of their answers; NULL: not open, or complete */
+    size_t filled;     /* number of nodes in `shown` */
+    size_t wanted;     /* number of nodes that are not absent */
+    uint8_t *here;     /* by node: not absent; NULL: all */
     uint64_t up, down;
     double *leaf_dual;
 } row;

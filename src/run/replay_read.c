@@ -108,15 +108,16 @@ row *replay_row(replay *r, uint64_t round)
     if (i > 0 && r->rows[i - 1].round == round)
         return &r->rows[i - 1];
     const size_t nodes = nodes_of(r->s);
-    uint64_t *at = alloc_zero(nodes, sizeof *at);
-    if (!at || !alloc_grow((void **)&r->rows, &r->rows_room, r->n_rows + 1, sizeof *r->rows)) {
+    uint64_t *at = alloc_zero(nodes, sizeof *at), *version = alloc_zero(r->s->d->n_leaves, sizeof *version);
+    if (!at || !version || !alloc_grow((void **)&r->rows, &r->rows_room, r->n_rows + 1, sizeof *r->rows)) {
         free(at);
+        free(version);
         return NULL;
     }
     for (size_t n = 0; n < nodes; n++)
         at[n] = NO_LINE;
     memmove(r->rows + i + 1, r->rows + i, (r->n_rows++ - i) * sizeof *r->rows);
-    r->rows[i] = (row){.round = round, .at = at};
+    r->rows[i] = (row){.round = round, .at = at, .version = version};
     return &r->rows[i];
 }
 
@@ -124,15 +125,16 @@ row *replay_row(replay *r, uint64_t round)
 static hfsad_status read_row(replay *r, const char *at, size_t i, size_t number)
 {
     const inner_node *node = &r->s->d->inner[i];
-    uint64_t round, step, slot, k;
+    uint64_t round, step, slot, k, version = 0;
     if (*at++ != ' ' || !read_number(&at, &round) || *at++ != ' ' || !read_number(&at, &step))
         return replay_bad_line(r, number, "expected a round and a step after row");
     row *found = replay_row(r, round);
     if (!found)
         return error_memory(r->err, nodes_of(r->s) * sizeof *found->at, "the record");
-    if (found->at[i] != NO_LINE && found->at[i] != ABSENT)
+    if (found->at[i] != NO_LINE && found->at[i] != ABSENT && found->at[i] >> 32 >= r->inner[i].read_life)
         return replay_bad_line(r, number, "its node already has this row");
-    found->at[i] = found->at[i] == ABSENT ? ABSENT : step; /* its answer came too late */
+    found->at[i] =
+        found->at[i] == ABSENT ? ABSENT : (r->inner[i].read_life << 32) + step; /* its answer came too late */
     while (*at == ' ') {
         at++;
         const size_t absent = read_absent(r, &at, i);
@@ -143,7 +145,11 @@ static hfsad_status read_row(replay *r, const char *at, size_t i, size_t number)
         if (!read_number(&at, &slot) || *at++ != ':' || !read_number(&at, &k) || slot < node->n_inner ||
             slot - node->n_inner >= node->n_leaves)
             return replay_bad_line(r, number, "expected slot:k of a client");
-        found->at[r->s->d->n_inner + node->first_leaf + slot - node->n_inner] = k;
+        const size_t leaf = node->first_leaf + (size_t)slot - node->n_inner;
+        if (*at == ':' && (at++, !read_number(&at, &version)))
+            return replay_bad_line(r, number, "expected slot:k:version of a client");
+        found->version[leaf] = version;
+        found->at[r->s->d->n_inner + leaf] = k;
     }
     return *at ? replay_bad_line(r, number, "text after its last number") : HFSAD_OK;
 }
@@ -165,7 +171,8 @@ static hfsad_status read_missing(replay *r, const char *at, size_t i, bool aside
 static bool begins_line(const char *text)
 {
     return (*text >= '0' && *text <= '9') || strncmp(text, "row ", 4) == 0 || strncmp(text, "end ", 4) == 0 ||
-           strncmp(text, "models ", 7) == 0 || strncmp(text, "aside ", 6) == 0;
+           strncmp(text, "models ", 7) == 0 || strncmp(text, "aside ", 6) == 0 || strncmp(text, "heard ", 6) == 0 ||
+           strncmp(text, "anew ", 5) == 0 || strncmp(text, "over ", 5) == 0 || *text == '+';
 }
 
 /* Behind "unpolished". */
@@ -178,12 +185,125 @@ static hfsad_status read_unpolished(replay *r, const char *at, size_t number)
     return HFSAD_OK;
 }
 
+/* Of a life that counts no more: children that its end went without. */
+static void forget_gone(replay *r, size_t i)
+{
+    const inner_node *at = &r->s->d->inner[i];
+    for (size_t slot = 0; slot < (size_t)at->n_inner + at->n_leaves; slot++) {
+        const size_t node = child_in(r, i, slot);
+        r->n_gone -= r->gone[node];
+        r->n_lent -= r->lent[node] != 0;
+        r->gone[node] = 0;
+        r->lent[node] = ABSENCE_NONE;
+    }
+}
+
+static hfsad_status add_line(replay *r, size_t i, const line *l)
+{
+    inner_record *of = &r->inner[i];
+    if (!alloc_grow((void **)&of->lines, &of->room, of->n_lines + 1, sizeof *of->lines))
+        return error_memory(r->err, of->n_lines * sizeof *of->lines, "the record");
+    of->lines[of->n_lines++] = *l;
+    return HFSAD_OK;
+}
+
+/* Behind "anew": the link of the node begins anew after a number of steps. Steps beyond it, which its parent has not
+ * heard of, are void; so is an end. */
+static hfsad_status read_anew(replay *r, const char *at, size_t i, size_t number)
+{
+    inner_record *of = &r->inner[i];
+    line l = {.number = number};
+    if (*at++ != ' ' || !read_number(&at, &l.life) || *at++ != ' ' || !read_number(&at, &l.step) || *at ||
+        l.life <= of->read_life || l.life >> 16 || l.step > of->read_steps)
+        return replay_bad_line(r, number, "expected a life and a step after anew");
+    if (of->n_lines && of->lines[of->n_lines - 1].end) {
+        of->lines[of->n_lines - 1].end = false;
+        of->lines[of->n_lines - 1].heard = true;
+        forget_gone(r, i);
+    }
+    size_t kept = of->n_lines;
+    for (size_t n = of->n_lines; n > 0 && !of->lines[n - 1].life; n--)
+        if (!of->lines[n - 1].heard && of->lines[n - 1].step > l.step)
+            kept = n - 1;
+    of->n_lines = kept;
+    of->read_life = l.life;
+    of->read_steps = l.step;
+    return add_line(r, i, &l);
+}
+
+/* A step, the end, or what was heard before a row. */
+static hfsad_status read_step(replay *r, const char *at, size_t i, size_t number)
+{
+    inner_record *of = &r->inner[i];
+    line l = {.number = number, .end = strncmp(at, "end ", 4) == 0, .heard = strncmp(at, "heard ", 6) == 0};
+    if (l.end)
+        at += 3;
+    else if (l.heard)
+        at += 5;
+    else if (!read_number(&at, &l.step))
+        return replay_bad_line(r, number, "expected a step after the name");
+    if (!l.heard && (*at++ != ' ' || !read_number(&at, &l.version)))
+        return replay_bad_line(r, number, "expected a version after the step");
+    const hfsad_status status = read_entries(r, at, i, &l);
+    if (status)
+        return status;
+    if ((of->n_lines && of->lines[of->n_lines - 1].end) || (!l.end && !l.heard && l.step != of->read_steps + 1))
+        return replay_bad_line(r, number, "the lines of its node are not consecutive");
+    of->read_steps += !l.end && !l.heard;
+    return add_line(r, i, &l);
+}
+
+/* What stands behind the name of a node. */
+static hfsad_status read_line_of(replay *r, const char *at, size_t i, size_t number)
+{
+    if (r->inner[i].over)
+        return HFSAD_OK;
+    if (strcmp(at + strlen(at) - 2, " -") == 0)
+        return replay_bad_line(r, number, "an earlier version has not noted which nodes are missing");
+    if (strncmp(at, "over ", 5) == 0) {
+        r->inner[i].over = true;
+        return HFSAD_OK;
+    }
+    if (strncmp(at, "anew ", 5) == 0)
+        return read_anew(r, at + 4, i, number);
+    if (strncmp(at, "row ", 4) == 0)
+        return read_row(r, at + 3, i, number);
+    if (strncmp(at, "models ", 7) == 0 || strncmp(at, "aside ", 6) == 0)
+        return read_missing(r, strchr(at, ' '), i, *at == 'a', number);
+    return read_step(r, at, i, number);
+}
+
+/* The life that a line begins; 0: none. */
+static uint64_t life_begun(const char *at)
+{
+    uint64_t life = 0;
+    if (strncmp(at, "anew ", 5) == 0 || strncmp(at, "over ", 5) == 0) {
+        at += 5;
+        (void)read_number(&at, &life);
+    }
+    return life;
+}
+
+/* A record is read three times: which lines of a node are its own, the copies of those that it has lost, its own. */
+typedef enum { READ_OWNERS, READ_COPIES, READ_OWN, READS } reading;
+
+/* Behind the slot of a copy. A node has lost what comes before its own first line. */
+static hfsad_status read_copy(replay *r, const char *at, size_t i, size_t number)
+{
+    uint64_t slot;
+    const size_t child = read_number(&at, &slot) ? child_in(r, i, slot) : SIZE_MAX;
+    if (*at++ != ' ' || child >= r->s->d->n_inner || !begins_line(at))
+        return replay_bad_line(r, number, "expected an inner child and its line");
+    inner_record *of = &r->inner[child];
+    of->copied = of->copied || (of->owned && (of->owned_from == 0 || life_begun(at) == of->owned_from));
+    return of->copied ? HFSAD_OK : read_line_of(r, at, child, number);
+}
+
 /* text ends with a 0 */
-static hfsad_status read_line(replay *r, const char *text, size_t number)
+static hfsad_status read_line(replay *r, const char *text, size_t number, reading pass)
 {
     const char *at = strchr(text, ' ');
     size_t i;
-    line l = {.number = number};
     while (at && !(find_inner(r, text, (size_t)(at - text), &i) && begins_line(at + 1))) /* names may have spaces */
         at = strchr(at + 1, ' ');
     if (!at && (strncmp(text, "cloud admitted ", 15) == 0 || strncmp(text, "cloud without ", 14) == 0 ||
@@ -194,49 +314,40 @@ static hfsad_status read_line(replay *r, const char *text, size_t number)
     if (!at)
         return replay_bad_line(r, number, "it names no edge of this tree");
     at++;
-    if (strcmp(at + strlen(at) - 2, " -") == 0)
-        return replay_bad_line(r, number, "an earlier version has not noted which nodes are missing");
-    if (strncmp(at, "row ", 4) == 0)
-        return read_row(r, at + 3, i, number);
-    if (strncmp(at, "models ", 7) == 0 || strncmp(at, "aside ", 6) == 0)
-        return read_missing(r, strchr(at, ' '), i, *at == 'a', number);
-    l.end = strncmp(at, "end ", 4) == 0;
-    if (l.end)
-        at += 3;
-    else if (!read_number(&at, &l.step))
-        return replay_bad_line(r, number, "expected a step after the name");
-    if (*at++ != ' ' || !read_number(&at, &l.version))
-        return replay_bad_line(r, number, "expected a version after the step");
-    const hfsad_status status = read_entries(r, at, i, &l);
-    inner_record *of = &r->inner[i];
-    if (status)
-        return status;
-    if ((of->n_lines && of->lines[of->n_lines - 1].end) || (!l.end && l.step != of->n_lines + 1))
-        return replay_bad_line(r, number, "the lines of its node are not consecutive");
-    if (!alloc_grow((void **)&of->lines, &of->room, of->n_lines + 1, sizeof *of->lines))
-        return error_memory(r->err, of->n_lines * sizeof *of->lines, "the record");
-    of->lines[of->n_lines++] = l;
-    return HFSAD_OK;
+    if (*at == '+')
+        return pass == READ_COPIES ? read_copy(r, at + 1, i, number) : HFSAD_OK;
+    if (pass == READ_OWNERS && !r->inner[i].owned) {
+        r->inner[i].owned = true;
+        r->inner[i].owned_from = life_begun(at);
+    }
+    return pass == READ_OWN ? read_line_of(r, at, i, number) : HFSAD_OK;
+}
+
+static hfsad_status read_once(replay *r, char *copy, size_t size, reading pass)
+{
+    hfsad_status status = HFSAD_OK;
+    size_t number = 0;
+    for (char *at = copy; at < copy + size && !status;) {
+        char *end = memchr(at, '\n', (size_t)(copy + size - at));
+        if (!end)
+            return replay_bad_line(r, number + 1, "it is cut off");
+        *end = 0;
+        status = read_line(r, at, ++number, pass);
+        *end = '\n';
+        at = end + 1;
+    }
+    return status;
 }
 
 hfsad_status replay_read(replay *r, const char *text, size_t size)
 {
     hfsad_status status = HFSAD_OK;
-    size_t number = 0;
     char *copy = alloc_zero(size + 1, 1);
     if (!copy)
         return error_memory(r->err, size, "the record");
     memcpy(copy, text, size);
-    for (char *at = copy; at < copy + size && !status;) {
-        char *end = memchr(at, '\n', (size_t)(copy + size - at));
-        if (!end)
-            status = replay_bad_line(r, number + 1, "it is cut off");
-        else
-            *end = 0;
-        if (!status)
-            status = read_line(r, at, ++number);
-        at = end ? end + 1 : copy + size;
-    }
+    for (reading pass = READ_OWNERS; pass < READS && !status; pass++)
+        status = read_once(r, copy, size, pass);
     free(copy);
     return status;
 }

@@ -236,6 +236,8 @@
     X(PRIVACY, REAL, delta, "1e-06", "(0,1)", "of (epsilon, delta); far below 1 / number of clients")                  \
     X(PRIVACY, REAL, clip, "none", "(0,inf)",                                                                          \
       "with noise: largest distance of what a client says from its parent's model; a smaller one needs less noise")    \
+    X(PRIVACY, REAL, record, "none", "(0,inf)",                                                                        \
+      "with noise: the budget is one for each row instead of each client, and no row of features is longer than this") \
     X(PRIVACY, WHOLE, rows, "1", "[1,1000000000]",                                                                     \
       "with noise: rows of a client that the presets assume, with features and y of size 1; the data is not asked")    \
     X(PRIVACY, CHOICE_NOISE, noise, "secret", "",                                                                      \
