@@ -115,6 +115,7 @@ static bool is_issued(const char *dir, const char *path)
 
 static bool read_nodes(const char *file, node_list *inner, node_list *clients, int *reason)
 {
+    static const char later[] = "later "; /* a client that came to the list while the run went on */
     char *line = NULL;
     size_t size = 0;
     bool good = add_node(inner, "cloud", 5);
@@ -123,7 +124,7 @@ static bool read_nodes(const char *file, node_list *inner, node_list *clients, i
     while (f && good && getline(&line, &size, f) > 0) {
         line[strcspn(line, "\r\n")] = 0;
         if (*line && *line != '#' && strncmp(line, "features ", 9) != 0 && strncmp(line, "feature ", 8) != 0)
-            good = take_line(inner, clients, line);
+            good = take_line(inner, clients, strncmp(line, later, sizeof later - 1) ? line : line + sizeof later - 1);
     }
     free(line);
     if (f)

@@ -197,4 +197,19 @@ expect_line 2 cloud spec.yaml --state old --broker mqtt://localhost:1
 says 'old/state.db is a state of an earlier version'
 expect_line 2 state check old
 says 'old/state.db is a state of an earlier version'
+echo "-- a client has ended the run, all others have old copies"
+sed -i 's/async.yaml/spec.yaml/' killed.py
+rm -rf old whole killed good
+python3 killed.py good 60 || fail "up is killed"
+until_true 20 unused
+cp -r good old && rm -f old/+*
+expect 0 up spec.yaml --out ended --state good --keep-state --quiet
+mkdir whole && cp -r old/* whole/
+one=$(basename "$(ls -d good/*clients | head -1)")
+rm -rf "whole/$one" && cp -r "good/$one" whole/ && cp good/+nodes good/+secret whole/
+SECONDS=0
+expect 2 up spec.yaml --out again --state whole --quiet
+grep -q 'older than what' stderr.txt || fail "old copies beside a client that has ended: $(cat stderr.txt)"
+[ $SECONDS -lt 40 ] || fail "refused after $SECONDS s only"
+
 finish

@@ -325,7 +325,7 @@ static void threads_change_no_bit(void **state)
 
 /* ---- the clients' answers, and a driver of this file's ---- */
 
-enum { CLIENTS = 7, ROWS = 30, LONGEST = M * (M + 1) / 2 };
+enum { CLIENTS = 7, ROWS = 30, LONGEST = POLISH_LANES * (M + 1) }; /* more than M (M + 1) / 2 */
 
 typedef struct {
     problem p;
@@ -449,6 +449,75 @@ static void answers_fit_together(void **state)
         }
 }
 
+/* Every lane has its loss, and the gradient of that by differences. */
+static void lanes_fit_together(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        const double e = 1e-6;
+        crowd *c = make_crowd(seed, losses[0]);
+        rng r = {rng_key(seed, rng_stream("lanes")), 0};
+        double points[POLISH_LANES * M], at[LONGEST], there[LONGEST];
+        for (size_t i = 0; i < POLISH_LANES * M; i++)
+            points[i] = rng_next_normal(&r);
+        polish_question q = {POLISH_SEARCH, 0, 0, points, NULL, 0};
+        ask_crowd(c, &q, at);
+        for (size_t l = 0; l < POLISH_LANES; l++)
+            assert_true(fabs(at[l * (M + 1) + M] / objective_at(&c->p, points + l * M) - 1) < 1e-12);
+        for (size_t m = 0; m < M; m++) {
+            for (size_t l = 0; l < POLISH_LANES; l++)
+                points[l * M + m] += e;
+            ask_crowd(c, &q, there);
+            for (size_t l = 0; l < POLISH_LANES; l++) {
+                const double *of = at + l * (M + 1), slope = (there[l * (M + 1) + M] - of[M]) / e;
+                points[l * M + m] -= e;
+                if (!(fabs(of[m] - slope) <= 1e-4 * of[M]))
+                    fail_msg("seed %llu, lane %zu: slope %g, %g by differences", SEED(seed), l, of[m], slope);
+            }
+        }
+        free_crowd(c);
+    }
+}
+
+/* Rows that a model fits exactly, and a start that knows nothing of it, or is 0: beyond the limit on direct steps there
+ * is no search, and the polish ends in the valley that it begins in. */
+static void lower_valleys(void **state)
+{
+    (void)state;
+    enum { SEEDS = 40 };
+    int fitted[2] = {0};
+    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+        for (int searches = 0; searches < 2; searches++) {
+            const hfsad_penalty none = {0};
+            crowd *c = make_crowd(seed, losses[0]);
+            rng r = {rng_key(seed, rng_stream("valleys")), 0};
+            double truth[M], w[M] = {0};
+            polish_result result;
+            for (size_t m = 0; m < M; m++)
+                truth[m] = rng_next_normal(&r);
+            for (size_t i = 0; i < c->p.n; i++)
+                c->p.y[i] = pow(dot(c->p.x + i * M, truth), 2);
+            for (size_t m = 0; m < M && seed % 2; m++)
+                w[m] = rng_next_normal(&r);
+            const polish_problem p = {.M = M,
+                                      .boxed = M,
+                                      .box = INFINITY,
+                                      .n_priors = 1,
+                                      .priors = &none,
+                                      .direct = searches ? M : 0,
+                                      .anchored = true,
+                                      .seed = 1,
+                                      .length = 2,
+                                      .ask = ask_crowd,
+                                      .context = c};
+            assert_true(polish_solve(&p, w, &result) && result.finished);
+            fitted[searches] += objective_at(&c->p, w) <= 1e-6 * result.zero;
+            free_crowd(c);
+        }
+    if (!(fitted[1] == SEEDS && fitted[0] < SEEDS))
+        fail_msg("fitted %d of %d with a search, %d without", fitted[1], SEEDS, fitted[0]);
+}
+
 /* With the second derivative itself and by conjugate gradients, added up here in another order. */
 static void second_driver(void **state)
 {
@@ -485,6 +554,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_fit_together),  cmocka_unit_test(second_driver),
+        cmocka_unit_test(lanes_fit_together),    cmocka_unit_test(lower_valleys),
         cmocka_unit_test(convex_losses),         cmocka_unit_test(smooth_losses_with_kinks),
         cmocka_unit_test(concave_prior),         cmocka_unit_test(phase_retrieval),
         cmocka_unit_test(leaves_the_run_alone),  cmocka_unit_test(refusals),

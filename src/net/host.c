@@ -173,6 +173,15 @@ hfsad_status host_step(host *h, int64_t timeout_ms, hfsad_error *err)
     return status;
 }
 
+bool host_is_connected(const host *h)
+{
+    for (size_t i = 0; i < h->count; i++)
+        for (int way = 0; way < WAYS; way++)
+            if (h->all[i].member[way] != SIZE_MAX && !h->all[i].connected[way])
+                return false;
+    return true;
+}
+
 bool host_ended(const host *h)
 {
     for (size_t i = 0; i < h->count; i++)

@@ -165,6 +165,8 @@ hfsad_status host_get_lines(const host *h, void (*line)(void *context, const cha
 void host_leave(host *h, uint32_t patience_ms);
 /* Whether all its nodes have ended and have sent their last messages. */
 bool host_ended(const host *h);
+/* Whether all its nodes are connected to their brokers. */
+bool host_is_connected(const host *h);
 /* Creates the root's node after its inquiry has the result of the set-up. */
 hfsad_status host_set_up(host *h, hfsad_error *err);
 size_t host_nodes(const host *h);

@@ -59,6 +59,18 @@ bool host_has_members(const hosted *at)
     return false;
 }
 
+/* In lock step a child ends the run after its parent: a parent that has not goes on from an old copy of its state.
+ * (What a broker remembers of an earlier run was replaced in the set-up of this one.) */
+static void meet_ended(host *h, hosted *at, const child_name *child, const message *m)
+{
+    if (node_is_async(at->n) || node_ended(at->n) != NODE_RUNNING)
+        return;
+    if (!at->awake)
+        at->woke = node_get_status(at->n).round;
+    at->awake = true;
+    host_meet_newer(h, at, child->path, child->slot, m);
+}
+
 void host_note_child(host *h, hosted *at, const char *path, const message *m)
 {
     child_name *found = host_child_of(at, path);
@@ -68,6 +80,8 @@ void host_note_child(host *h, hosted *at, const char *path, const message *m)
     found->lives_until = m->k == 0 || m->run != h->s.run_id ? 0 : clock_ms() + 3 * (uint64_t)h->s.status_ms;
     if (at->n && m->run == h->s.run_id && m->count > HOST_STATUS_TERM)
         note_state(h, at, found, m);
+    if (at->n && m->run == h->s.run_id && m->phase == NODE_PHASE_FINAL)
+        meet_ended(h, at, found, m);
 }
 
 void host_watch_children(hosted *at, uint64_t now)

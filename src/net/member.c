@@ -353,6 +353,18 @@ static hfsad_status linger(hfsad_member *m, hfsad_error *err)
     return status;
 }
 
+/* A client whose run had ended when its process was started says so: a parent with an old copy of its state would wait
+ * for it. */
+static hfsad_status say_the_end(hfsad_member *m, hfsad_error *err)
+{
+    static const double seconds = 3;
+    const double end = clock_seconds() + seconds;
+    hfsad_status status = HFSAD_OK;
+    while (!status && !host_is_connected(m->h) && clock_seconds() < end && goes_on(m))
+        status = host_step(m->h, 50, err);
+    return status;
+}
+
 static hfsad_status turn_until_cancelled(void *context, hfsad_error *err)
 {
     hfsad_member *m = context;
@@ -384,7 +396,7 @@ static hfsad_status serve(hfsad_member *m, hfsad_error *err)
     status = member_write_record(m, err);
     if (!status)
         status = member_write_own(m, err);
-    return status || m->s.role == HFSAD_ROLE_CLIENT ? status : linger(m, err);
+    return status ? status : m->s.role == HFSAD_ROLE_CLIENT ? say_the_end(m, err) : linger(m, err);
 }
 
 hfsad_status hfsad_member_run(hfsad_member *m, hfsad_stop *stop, hfsad_error *err)

@@ -124,8 +124,9 @@ bool bounds_of_tally(const node *n, size_t c, const double *numbers)
                 (n->s.async ? t.clients >= 0 : t.clients == (double)as->leaves);
     for (size_t d = 0; d < n->s.tiers && good; d++) {
         const link_sums *s = &t.tier[d];
-        good = !(s->penalty < least) && !(s->smoothing < -slack * (1 + fabs(s->penalty))) && !(s->primal < 0) &&
-               !(s->gap < 0) && !(s->size_w < 0) && !(s->size_zq < 0) && !(s->size_multiplier < 0) && !(t.dual[d] < 0);
+        const double rounding = slack * (1 + fabs(s->penalty) + sqrt(s->size_w) + sqrt(s->size_zq));
+        good = !(s->penalty < -rounding) && !(s->smoothing < -rounding) && !(s->primal < 0) && !(s->gap < 0) &&
+               !(s->size_w < 0) && !(s->size_zq < 0) && !(s->size_multiplier < 0) && !(t.dual[d] < 0);
     }
     return good;
 }

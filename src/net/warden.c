@@ -81,7 +81,11 @@ static const step steps[] = {
     {SURVEY_BELOW_ONE, HALF_POINT, asks_start, SIZE_MAX},
     {SURVEY_ROBUST, LANCZOS, asks_start, 1},
     {SURVEY_BELOW_FIT, HALF_POINT, asks_start, SURVEY_THRESHOLDS},
+    {SURVEY_LOSS, 1, asks_start, 0},
+    {SURVEY_GRADIENT, START_STEPS, asks_start, 0}, /* where the given start leads */
     {SURVEY_LOSS, 2, asks_start, 0},
+    {SURVEY_GRADIENT, START_STEPS, asks_start, 0}, /* and the robust one */
+    {SURVEY_LOSS, 1, asks_start, 0},
     {SURVEY_CENTRE, 1, has_intercept, SIZE_MAX},
     {SURVEY_LEVELS, 8, settles_intercept, SURVEY_THRESHOLDS},
     {SURVEY_LEFT, 1, has_intercept, 0},
@@ -99,6 +103,7 @@ static bool polish_is_implied(const hfsad_spec *spec, int kind)
     const bool star = refusal_is_implied(spec, REFUSAL_STAR), phase = loss_kinds[spec->loss.kind]->majorised;
     switch (kind) {
     case POLISH_ANCHOR:
+    case POLISH_SEARCH:
         return (phase || spec->n_overrides > 0) && refusal_is_implied(spec, REFUSAL_POLISH);
     case POLISH_GRAM:
     case POLISH_GRAM_DIAGONAL:
@@ -106,8 +111,9 @@ static bool polish_is_implied(const hfsad_spec *spec, int kind)
     case POLISH_METRIC_DIAGONAL:
     case POLISH_ROUND:
     case POLISH_SPREAD:
-    case POLISH_FORGET:
         return star;
+    case POLISH_FORGET:
+        return star || ((phase || spec->n_overrides > 0) && refusal_is_implied(spec, REFUSAL_POLISH));
     case POLISH_RESIDUALS:
     case POLISH_BREAD:
     case POLISH_MEAT:
@@ -138,7 +144,7 @@ const char *warden_describe(int kind)
         [SURVEY_CURVE_ALONE] = "largest curvature",
         [SURVEY_LOSS] = "loss at a model",
         [SURVEY_LEVELS] = "slopes of the loss at thresholds",
-        [SURVEY_GRADIENT] = "gradient without features, for lambda",
+        [SURVEY_GRADIENT] = "gradient at a model",
     };
     static const char *const polish[] = {
         [POLISH_ANCHOR] = "polish: loss at a model",
@@ -156,10 +162,11 @@ const char *warden_describe(int kind)
         [POLISH_METRIC] = "star: metric",
         [POLISH_METRIC_DIAGONAL] = "star: metric",
         [POLISH_ROUND] = "star: a step on a model of the cloud",
-        [POLISH_FORGET] = "star: forgets its steps",
+        [POLISH_FORGET] = "star, polish: forgets its steps",
         [POLISH_RESIDUALS] = "errors: rows with a residual below thresholds",
         [POLISH_BREAD] = "errors: second derivative",
         [POLISH_MEAT] = "errors: squares of the slopes",
+        [POLISH_SEARCH] = "polish: loss and slope at several models",
     };
     static const char *const groups[] = {
         [MIXTURE_COLUMNS] = "groups: sums of squares of the columns",

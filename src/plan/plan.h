@@ -127,8 +127,10 @@ hfsad_status start_vector(double *start, const char *kind, const dataset *d, uin
                           hfsad_error *err);
 /* The default of run.start if no link lets go. */
 const char *start_default(const hfsad_spec *spec);
+/* Number of steps from each of two starts of phase retrieval, after which they are compared. */
+enum { START_STEPS = 60 };
 /* start_vector with the intercept of a regression: by the scales if these are settled, otherwise a mean. Phase
- * retrieval with run.cycles: the robust start instead, if that has the smaller loss. */
+ * retrieval with run.cycles: the robust start instead, if that leads to a smaller loss. */
 hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d,
                          const data_scales *scales, const surveyor *ask, hfsad_error *err);
 /* Draws further start number index: a random direction with this length. */

@@ -264,23 +264,46 @@ static hfsad_status loss_at(const double *w, size_t M, const surveyor *ask, doub
     return ask->ask(ask->context, &q, loss, err);
 }
 
-/* Phase retrieval: the robust start in the place of one with a larger loss, because a run cannot leave the valley that
- * it begins in. Data that have no robust start (mostly negative observations) keep theirs. */
+/* Sub-gradient steps of falling length, from 0.3 to 0.004 of the length of w: roughly to the bottom of its valley. g: M
+ * numbers. */
+static hfsad_status descend(double *w, double *g, size_t M, const surveyor *ask, hfsad_error *err)
+{
+    const survey_question q = {SURVEY_GRADIENT, M, w, 0, M};
+    hfsad_status status = HFSAD_OK;
+    double step = 0.3 * length_of(w, M);
+    for (int k = 0; k < START_STEPS && !status; k++, step *= 0.93) {
+        status = ask->ask(ask->context, &q, g, err);
+        const double size = status ? 0 : length_of(g, M);
+        for (size_t m = 0; m < M && size > 0 && isfinite(size); m++)
+            w[m] -= step / size * g[m];
+    }
+    return status;
+}
+
+/* Phase retrieval: the robust start in the place of one that leads to a larger loss, because a run hardly leaves the
+ * valley that it begins in. If both lead to the same loss, that with the smaller loss is nearer. Data that have no
+ * robust start (mostly negative observations) keep theirs. */
 static hfsad_status start_better(double *start, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
                                  hfsad_error *err)
 {
-    double *robust = alloc_zero(d->M, sizeof *robust), given = 0, other = 0;
+    const size_t M = d->M;
+    double *robust = alloc_zero(4 * M, sizeof *robust), *a = robust + M, *b = a + M, *g = b + M;
+    double near[2] = {0}, below[2] = {0}; /* the losses of both, and where they lead */
     if (!robust)
-        return error_memory(err, d->M * sizeof *robust, "the robust start");
+        return error_memory(err, 4 * M * sizeof *robust, "the robust start");
     hfsad_status status = start_vector(robust, "robust", d, (uint64_t)spec->run.seed, ask, err);
     if (status == HFSAD_ERROR_INPUT) {
         free(robust);
         return HFSAD_OK;
     }
-    if (!status && !(status = loss_at(start, d->M, ask, &given, err)))
-        status = loss_at(robust, d->M, ask, &other, err);
-    if (!status && !(given <= other))
-        memcpy(start, robust, d->M * sizeof *start);
+    memcpy(a, start, M * sizeof *a);
+    memcpy(b, robust, M * sizeof *b);
+    for (int i = 0; i < 2 && !status; i++)
+        if (!(status = loss_at(i ? b : a, M, ask, &near[i], err)) && !(status = descend(i ? b : a, g, M, ask, err)))
+            status = loss_at(i ? b : a, M, ask, &below[i], err);
+    const bool same = fabs(below[0] - below[1]) <= 0.02 * below[1];
+    if (!status && !(same ? near[0] <= near[1] : below[0] <= below[1]))
+        memcpy(start, robust, M * sizeof *start);
     free(robust);
     return status;
 }

@@ -28,6 +28,8 @@ size_t polish_down(polish_kind kind, size_t M)
         return 0;
     case POLISH_METRIC:
         return M * (M + 1) / 2;
+    case POLISH_SEARCH:
+        return POLISH_LANES * M;
     case POLISH_ANCHOR:
     case POLISH_VALUE:
     case POLISH_LINE:
@@ -76,6 +78,8 @@ size_t polish_length(polish_kind kind, size_t M)
         return 2;
     case POLISH_ROUND:
         return M + STAR_NUMBERS;
+    case POLISH_SEARCH:
+        return POLISH_LANES * (M + 1);
     case POLISH_ANCHOR:
     case POLISH_COMMIT:
     case POLISH_FORGET:
@@ -89,10 +93,10 @@ size_t polish_longest(size_t M, size_t direct)
 {
     size_t longest = 0;
     for (polish_kind kind = 0; kind < POLISH_KINDS; kind++) {
-        const bool squared = kind == POLISH_HESSIAN || kind == POLISH_GRAM || kind == POLISH_METRIC ||
-                             kind == POLISH_BREAD || kind == POLISH_MEAT;
+        const bool large = kind == POLISH_HESSIAN || kind == POLISH_GRAM || kind == POLISH_METRIC ||
+                           kind == POLISH_BREAD || kind == POLISH_MEAT || kind == POLISH_SEARCH;
         const size_t up = polish_length(kind, M), down = polish_down(kind, M), most = up > down ? up : down;
-        longest = (!squared || M <= direct) && most > longest ? most : longest;
+        longest = (!large || M <= direct) && most > longest ? most : longest;
     }
     return longest;
 }
@@ -351,6 +355,19 @@ static void answer_spread(const polish_client *o, const polish_question *q, doub
     }
 }
 
+static void answer_search(const polish_client *o, const polish_question *q, double *answer)
+{
+    for (size_t r = 0; r < o->rows.count; r++) {
+        const double c = weight_of(o, r), y = o->rows.y[r];
+        for (size_t l = 0; l < POLISH_LANES; l++) {
+            const double s = row_dot(&o->rows, r, q->vector + l * o->M);
+            double *sum = answer + l * (o->M + 1);
+            row_add(&o->rows, r, c * hfsad_loss_slope(o->loss, y, s), sum);
+            sum[o->M] += c * hfsad_loss_value(o->loss, y, s);
+        }
+    }
+}
+
 /* beta 1: only the multipliers. */
 static void answer_forget(const polish_client *o, const polish_question *q)
 {
@@ -425,6 +442,9 @@ void polish_answer(const polish_client *o, const polish_question *q, double *ans
         break;
     case POLISH_MEAT:
         answer_meat(o, q, answer);
+        break;
+    case POLISH_SEARCH:
+        answer_search(o, q, answer);
         break;
     case POLISH_KINDS:
         break;

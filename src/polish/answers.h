@@ -42,9 +42,11 @@ typedef enum {
     POLISH_BREAD,           /* at `vector`; answer: sum of c bend x x', its lower triangle; a kink's bend is its jump
                                times a normal density of deviation kappa at the residual */
     POLISH_MEAT,            /* at `vector`; answer: sum of c^2 slope^2 x x' */
+    POLISH_SEARCH, /* phase retrieval. vector: POLISH_LANES points; answer: of each the gradient of the loss, then
+                      the loss */
     POLISH_KINDS
 } polish_kind;
-enum { POLISH_LEVELS = 64, POLISH_MOMENTS = 3 };
+enum { POLISH_LEVELS = 64, POLISH_MOMENTS = 3, POLISH_LANES = 8 };
 
 /* beta of POLISH_VALUE and POLISH_REPAIR, if no loss is phase retrieval's: a row in its kink bends in proportion to the
  * distance of its slope to the ends of the kink. A repair then cuts hardly any slope. */

@@ -36,6 +36,7 @@ typedef struct {
     double none;  /* F at 0 */
     double floor; /* reference for F if it is nearly 0: a share of the loss at 0, the scale of its rounding */
     double *w, *trial, *direction;
+    double *lanes;   /* of the search; NULL: there is none */
     double *work;    /* 3 M */
     double rounding; /* part of the last bound that no step can take away */
     double *shift;   /* of the rows' slopes: bend * <x, shift> */
@@ -43,6 +44,10 @@ typedef struct {
     double
         *inflated; /* how much longer a coordinate may become than its column's size says, as others make up for it */
 } polish_state;
+
+/* R_w of all inner nodes, and the box. */
+double polish_prior_value(const polish_problem *p, const double *w);
+void polish_cut_to_box(const polish_state *s, double *w);
 
 bool polish_ask(polish_state *s, polish_kind kind, const double *vector, const double *point);
 /* Value, gradient and bends at w. */

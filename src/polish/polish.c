@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "math/penalty_kind.h"
 #include "polish/errors.h"
+#include "polish/search.h"
 #include "polish/star.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ static const double enough = 1e-11, worth = 1e-10;
 /* Of F at 0: below this F counts as 0. */
 static const double as_good_as_zero = 1e-9;
 
-static double prior_value(const polish_problem *p, const double *w)
+double polish_prior_value(const polish_problem *p, const double *w)
 {
     double sum = 0;
     for (size_t i = 0; i < p->n_priors; i++)
@@ -49,7 +50,7 @@ static bool has_concave_priors(const polish_problem *p)
     return false;
 }
 
-static void cut(const polish_state *s, double *w)
+void polish_cut_to_box(const polish_state *s, double *w)
 {
     for (size_t m = 0; m < s->M; m++) {
         const double box = coordinate_box(s, m);
@@ -62,7 +63,7 @@ static bool whole_value(polish_state *s, const double *w, double *value)
 {
     if (!polish_look(s, w))
         return false;
-    *value = s->loss + prior_value(s->p, w);
+    *value = s->loss + polish_prior_value(s->p, w);
     return true;
 }
 
@@ -172,7 +173,8 @@ static double merit_of(const polish_state *s, const double *w, double level)
  * the minimum what is left of the tangents' sum says little. */
 static double record(polish_state *s, stage *t)
 {
-    const double there = s->loss + prior_value(s->p, s->trial), model = s->model + prior_model(s, s->trial) + t->shift;
+    const double there = s->loss + polish_prior_value(s->p, s->trial),
+                 model = s->model + prior_model(s, s->trial) + t->shift;
     const double size = polish_size(s, s->g);
     t->merit = merit_of(s, s->trial, fabs(model));
     const double goal = 0.5 * s->p->gap * fmax(fabs(model), as_good_as_zero * s->result->zero);
@@ -353,7 +355,7 @@ static bool begin_stage(polish_state *s, stage_scales *at, stage *t, const doubl
     memcpy(s->centre, w, s->M * sizeof *w);
     memcpy(t->best, w, s->M * sizeof *w);
     t->begin = t->lowest = t->least;
-    t->shift = prior_value(s->p, w) - prior_model(s, w);
+    t->shift = polish_prior_value(s->p, w) - prior_model(s, w);
     t->positive = !has_concave_priors(s->p);
     t->lower = t->positive ? 0 : -INFINITY;
     t->bound = t->smallest = INFINITY;
@@ -367,9 +369,9 @@ static bool begin_stage(polish_state *s, stage_scales *at, stage *t, const doubl
  * Phase retrieval's curvature counts more where F does not fall as its model says. */
 static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
 {
-    enum { STAGES = 60 };
+    enum { STAGES = 200 };
     const bool repeats = s->p->anchored || has_concave_priors(s->p);
-    t->least = s->result->before;
+    t->least = s->result->after;
     t->part = repeats ? 0.1 : 0;
     for (uint32_t i = 0; i < STAGES; i++) {
         if (!begin_stage(s, at, t, w))
@@ -402,6 +404,35 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
     s->result->finished = !s->gone;
 }
 
+/* Whether the polish looks for lower valleys than the one that the iterations have left it in. */
+static bool searches(const polish_state *s)
+{
+    return s->p->anchored && s->direct;
+}
+
+/* From one stationary point to lower ones, until two searches in a row find none. */
+static void solve_valleys(polish_state *s, stage_scales *at, double *w, stage *t)
+{
+    enum { SEARCHES = 6, PATIENCE = 2 };
+    int idle = 0;
+    solve_stages(s, at, w, t);
+    for (uint64_t i = 0; i < SEARCHES && idle < PATIENCE && searches(s) && !s->gone && !s->spent; i++) {
+        if (s->result->after <= as_good_as_zero * s->result->zero)
+            break;
+        idle++;
+        if (!polish_search(s, i, w))
+            continue;
+        idle = 0;
+        s->beta = 1;
+        if (!polish_ask(s, POLISH_FORGET, NULL, NULL)) /* the rows' slopes are those of the valley that is left */
+            break;
+        memset(s->multiplier, 0, s->M * sizeof *s->multiplier);
+        s->beta = 0.1;
+        solve_stages(s, at, w, t);
+    }
+    s->result->finished = !s->gone;
+}
+
 /* Everything in one block. */
 static double *take_room(polish_state *s, stage_scales *at, stage *t)
 {
@@ -412,13 +443,15 @@ static double *take_room(polish_state *s, stage_scales *at, stage *t)
                                 &t->best,   &s->shift,  &s->slopes,    &s->inflated};
     enum { VECTORS = sizeof vectors / sizeof *vectors, WORK = 3 };
     const size_t longest = polish_longest(M, s->p->direct);
-    double *room = alloc_zero((VECTORS + WORK) * M + longest, sizeof *room);
+    const size_t lanes = searches(s) ? POLISH_SEARCH_ROOM * M : 0;
+    double *room = alloc_zero((VECTORS + WORK) * M + longest + lanes, sizeof *room);
     if (!room)
         return NULL;
     for (size_t i = 0; i < VECTORS; i++)
         *vectors[i] = room + i * M;
     s->work = room + VECTORS * M;
     s->answer = s->work + WORK * M;
+    s->lanes = s->answer + longest;
     return room;
 }
 
@@ -432,7 +465,7 @@ bool polish_solve(const polish_problem *problem, double *w, polish_result *resul
     double *room = take_room(&s, &at, &t);
     if (!room)
         return false;
-    cut(&s, w);
+    polish_cut_to_box(&s, w);
     linearise_priors(&s, w);
     for (size_t m = 0; m < s.M; m++)
         s.rho[m] = s.inflated[m] = 1;
@@ -444,7 +477,7 @@ bool polish_solve(const polish_problem *problem, double *w, polish_result *resul
         /* The star starts at the intercept alone, if there is one: then an offset of y does not count. */
         result->zero = problem->star ? fmax(fmin(none, result->before), 1e-6 * none) : none;
         result->after = result->before;
-        solve_stages(&s, &at, w, &t);
+        solve_valleys(&s, &at, w, &t);
         if (problem->variance && result->finished)
             polish_errors(&s, w);
     }

@@ -9,7 +9,8 @@
  *
  * Method: proximal method of multipliers with semismooth Newton. Each outer step minimises the sum of the envelopes and
  * a small proximal term by Newton's method, then the multipliers move; kappa shrinks where the gap does not. For phase
- * retrieval and the concave part of scad and mcp this is one stage; at its end both are linearised again.
+ * retrieval and the concave part of scad and mcp this is one stage; at its end both are linearised again. Phase
+ * retrieval then searches for a lower valley (search.h), and goes on there.
  */
 #ifndef HFSAD_POLISH_POLISH_H
 #define HFSAD_POLISH_POLISH_H
@@ -59,7 +60,9 @@ typedef struct {
     star_memory *memory;         /* NULL: nothing is kept */
     size_t clients;
     size_t owned; /* the last coordinates: intercepts that only some clients have; 0: none */
-    double gap;   /* ends where F is proven to be this close to its minimum, relatively; 0: as close as rounding lets */
+    uint64_t seed;
+    double length; /* the likely size of a model */
+    double gap; /* ends where F is proven to be this close to its minimum, relatively; 0: as close as rounding lets */
     uint64_t limit;   /* of rows; 0: none */
     double *variance; /* room for the lower triangle of V (errors.h), filled at the end; NULL: not wanted */
     double level;     /* of a quantile, for that; 0: the losses have no kink */

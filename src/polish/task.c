@@ -81,6 +81,8 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
         .star = p->star,
         .rounds = p->star && (!d->classes || p->scores.K),
         .gap = p->gap,
+        .seed = p->seed,
+        .length = p->length,
         .level = level_of(p),
         .limit = p->limit,
         .whole_metric = star_is_whole(p, d),

@@ -13,6 +13,10 @@
 /* Of the objective at 0: below this an objective counts as 0, and its gap is not compared with it. */
 static const double as_good_as_zero = 1e-9;
 
+/* Of the objective: at a stationary point a convex model of it falls by at most this part. The objective itself may
+ * fall more in many such steps: of 180 problems of phase retrieval one fell by 2e-4 where the model said 1e-6. */
+static const double stationary = 1e-6;
+
 static void say(hfsad_verdict *v, hfsad_verdict_kind kind, const char *format, ...)
 {
     static const char *const begin[] = {"not known", "converged", "not converged"};
@@ -57,6 +61,26 @@ static void judge_polished(const hfsad_run *run, hfsad_verdict *v)
             "run.iterations");
 }
 
+/* Phase retrieval has no slope at 0 whatever the data, so that nothing moves a model that is 0, even if 0 is a maximum.
+ * The search of the polish (polish/search.h) leaves it if a lower point is near. */
+static bool is_blind(const hfsad_run *run, bool searched)
+{
+    const double *w = run->polished ? run->polished : run->engine->inner_model(run, 0);
+    bool phase = false;
+    for (size_t c = 0; c < run->plan->n_leaf_classes; c++)
+        phase = phase || loss_kind_of(&run->plan->leaf_classes[c].loss)->majorised;
+    for (size_t m = 0; m < run->data->M && phase; m++)
+        phase = w[m] == 0;
+    return phase && !searched;
+}
+
+static void say_blind(hfsad_verdict *v)
+{
+    say(v, HFSAD_VERDICT_NOT_CONVERGED,
+        "the model is 0, where phase retrieval has no slope whatever the data, so that no step leaves it; try "
+        "run.start=robust or run.start=normal");
+}
+
 /* A problem that is not convex. The gap of its polish is how far the convex model of F around the last point may still
  * fall: 0 at a stationary point of the unsmoothed problem. */
 static void judge_stationary(const hfsad_run *run, hfsad_verdict *v)
@@ -65,14 +89,23 @@ static void judge_stationary(const hfsad_run *run, hfsad_verdict *v)
     const double size = fmax(p->objective_after, as_good_as_zero * p->objective_zero), part = part_of(p->gap, size);
     char frozen[80] = "";
     v->gap = p->gap;
+    if (is_blind(run, run->data->M + run->plan->owners <= POLISH_DIRECT)) {
+        say_blind(v);
+        return;
+    }
     if (p->objective_before > 1.01 * size)
         snprintf(frozen, sizeof frozen, "; the iterations ended %.3g%% above it",
                  100 * (p->objective_before / size - 1));
-    if (part <= HFSAD_VERDICT_GAP)
+    if (part <= stationary)
         say(v, HFSAD_VERDICT_CONVERGED,
             "stationary: a convex model of the objective around this point falls by at most %.1e of it; not convex, so "
             "other minima may be lower%s",
             part, frozen);
+    else if (!isfinite(part))
+        say(v, HFSAD_VERDICT_NOT_CONVERGED,
+            "the polish has used up its exchanges before it knew how far its last point is from a stationary one; try "
+            "more run.iterations%s",
+            frozen);
     else
         say(v, HFSAD_VERDICT_NOT_CONVERGED,
             "a convex model of the objective around this point may fall by %.3g%% of it; try more run.iterations%s",
@@ -185,7 +218,9 @@ static void judge_residuals(const hfsad_run *run, const char *apart, hfsad_verdi
     double still;
     const double fall = fall_by_residuals(run, length, &still);
     v->gap = NAN;
-    if (fall <= HFSAD_VERDICT_GAP)
+    if (is_blind(run, false))
+        say_blind(v);
+    else if (fall <= HFSAD_VERDICT_GAP)
         say(v, HFSAD_VERDICT_CONVERGED,
             "stationary: by the residuals a convex model of the objective around this point falls by at most %.1e of "
             "it; not convex, so other minima may be lower",
