@@ -3,6 +3,8 @@
 The error of a method is the mean over clients of |w_j - u_j|^2 / |u_j|^2, u_j the true model of the client's cluster (hinge: the
 minimiser for 20,000 fresh rows of the cluster). Fits that know the clusters are the oracle. k-means works on the clients' own fits and refits
 each cluster; IFCA alternates between choosing the model of least loss and refitting, from 5 starts; both know the number of clusters.
+
+corners() are settings at the ends of the ranges, with clients of unequal size, an intercept, columns of sizes 0.01 to 100, and two more losses.
 """
 import csv
 import json
@@ -15,6 +17,8 @@ import numpy as np
 
 KINDS = ("squared", "absolute", "logistic", "hinge")
 LABELS = ("logistic", "hinge")
+MORE = ("huber", "quantile")
+TAU, DELTA = 0.3, 1.0
 
 
 def loss(kind, y, s):
@@ -22,6 +26,10 @@ def loss(kind, y, s):
         return (y - s) ** 2 / 2
     if kind == "absolute":
         return np.abs(y - s)
+    if kind == "quantile":
+        return np.where(y > s, TAU, 1 - TAU) * np.abs(y - s)
+    if kind == "huber":
+        return np.where(np.abs(y - s) < DELTA, (y - s) ** 2 / 2, DELTA * (np.abs(y - s) - DELTA / 2))
     return np.logaddexp(0, -y * s) if kind == "logistic" else np.maximum(0, 1 - y * s)
 
 
@@ -31,11 +39,13 @@ def fit(kind, X, y, start=None):
     eye = np.eye(M)
     if kind == "squared":
         return np.linalg.solve(X.T @ X + 1e-6 * eye, X.T @ y)
-    if kind == "absolute":
+    if kind not in LABELS:
         w = np.linalg.solve(X.T @ X + 1e-2 * eye, X.T @ y) if start is None else start
-        for width in (1e-1, 1e-2, 1e-3, 1e-4):
-            for _ in range(8):
-                v = X / np.maximum(np.abs(y - X @ w), width)[:, None]
+        for width in (1e-1, 1e-2, 1e-3, 1e-4) if kind != "huber" else (DELTA,):
+            for _ in range(8 if kind != "huber" else 30):
+                r = y - X @ w
+                side = np.where(r > 0, TAU, 1 - TAU) if kind == "quantile" else 1.0
+                v = X * (side / np.maximum(np.abs(r), width))[:, None]
                 w = np.linalg.solve(v.T @ X + 1e-8 * eye, v.T @ y)
         return w
     w = np.zeros(M) if start is None else start.copy()
@@ -56,7 +66,8 @@ def fit(kind, X, y, start=None):
 
 
 class Scene:
-    def __init__(self, seed, kind=None, K=None, shares=None, distance=None, rows=None, M=None, C=None):
+    def __init__(self, seed, kind=None, K=None, shares=None, distance=None, rows=None, M=None, C=None, unequal=False, intercept=False,
+                 scaled=False):
         g = np.random.default_rng(seed)
         self.seed, self.kind = seed, kind or KINDS[int(g.integers(4))]
         self.K = K or int(g.integers(1, 5))
@@ -68,6 +79,11 @@ class Scene:
         self.rows = rows or int(g.integers(15, 101))
         self.M = M or int(np.exp(g.uniform(np.log(3), np.log(50))))
         self.C = C or int(np.exp(g.uniform(np.log(20), np.log(200))))
+        self.intercept, self.scale = intercept, np.ones(self.M)
+        if scaled:
+            self.scale = 10.0 ** np.linspace(-2, 2, self.M)
+        if intercept:
+            self.scale[-1] = 1
         base = g.standard_normal(self.M)
         U = [base]
         for _ in range(self.K - 1):
@@ -76,24 +92,30 @@ class Scene:
         lab = np.repeat(np.arange(self.K), np.maximum(np.round(np.array(shares) * self.C).astype(int), 1))
         self.label = g.permutation(np.concatenate([lab, np.zeros(self.C, int)])[: self.C])
         self.shares = np.bincount(self.label, minlength=self.K) / self.C
-        self.data = [self.draw(g, U[k], self.rows) for k in self.label]
+        sizes = np.maximum(np.round(self.rows * g.choice([0.3, 0.6, 1, 2.1], self.C)).astype(int), 3) if unequal else np.full(self.C, self.rows)
+        self.data = [self.draw(g, U[k], n) for k, n in zip(self.label, sizes)]
         self.truth = np.array(U) * (2.0 if self.kind == "logistic" else 1.0)
+        if self.kind == "quantile":
+            self.truth[:, -1] += np.quantile(0.6 * g.standard_t(2, 1000000), TAU)  # the intercept's
         if self.kind == "hinge":
             self.truth = np.array([fit("hinge", *self.draw(g, u, 20000)) for u in U])
         self.X = np.vstack([d[0] for d in self.data])
         self.y = np.concatenate([d[1] for d in self.data])
-        self.owner = np.repeat(np.arange(self.C), self.rows)
+        self.owner = np.repeat(np.arange(self.C), sizes)
+        self.what = "".join([", unequal clients"] * unequal + [", intercept"] * intercept + [", columns of 0.01 to 100"] * scaled)
 
     def draw(self, g, u, rows):
         X = g.standard_normal((rows, self.M))
+        if self.intercept:
+            X[:, -1] = 1
         s = X @ u
         if self.kind in LABELS:
             return X, np.where(s + 0.5 * g.logistic(0, 1, rows) > 0, 1.0, -1.0)
         return X, s + (g.standard_normal(rows) if self.kind == "squared" else 0.6 * g.standard_t(2, rows))
 
     def __str__(self):
-        return "seed %d: %s, %s, distance %.2f, %d clients of %d rows, M = %d" % (
-            self.seed, self.kind, "/".join("%.2f" % s for s in self.shares), self.distance, self.C, self.rows, self.M)
+        return "seed %d: %s, %s, distance %.2f, %d clients of %d rows, M = %d%s" % (
+            self.seed, self.kind, "/".join("%.2f" % s for s in self.shares), self.distance, self.C, self.rows, self.M, self.what)
 
     def error(self, W):
         u = self.truth[self.label]
@@ -145,12 +167,16 @@ class Scene:
 
     def write(self, folder, edges=3):
         with open(os.path.join(folder, "data.csv"), "w", encoding="ascii") as f:
-            f.write("edge,client,y,%s\n" % ",".join("x%d" % m for m in range(1, self.M + 1)))
+            F = self.M - self.intercept
+            f.write("edge,client,y,%s\n" % ",".join("x%d" % m for m in range(1, F + 1)))
             for j in sorted(range(self.C), key=lambda j: (j % edges, j)):
                 for x, y in zip(*self.data[j]):
-                    f.write("e%d,c%d,%r,%s\n" % (j % edges, j, float(y), ",".join(repr(float(v)) for v in x)))
+                    f.write("e%d,c%d,%r,%s\n" % (j % edges, j, float(y), ",".join(repr(float(v)) for v in (x * self.scale)[:F])))
         with open(os.path.join(folder, "spec.yaml"), "w", encoding="ascii") as f:
-            f.write("data: data.csv\nloss: {kind: %s}\npersonal: groups\n" % self.kind)
+            numbers = {"quantile": ", tau: %r" % TAU, "huber": ", delta: %r" % DELTA}.get(self.kind, "")
+            f.write("data: data.csv\nloss: {kind: %s%s}\npersonal: groups\n" % (self.kind, numbers))
+            if self.intercept:
+                f.write("features: {intercept: global}\n")
 
 
 def solve(scene, program, folder, options=()):
@@ -161,7 +187,7 @@ def solve(scene, program, folder, options=()):
     with open(os.path.join(out, "model.csv"), encoding="ascii") as f:
         for row in list(csv.reader(f))[1:]:
             if "/" in row[0]:
-                W[int(row[0].split("/c")[1])] = [float(v) for v in row[1 : 1 + scene.M]]
+                W[int(row[0].split("/c")[1])] = np.array([float(v) for v in row[1 : 1 + scene.M]]) * scene.scale
     with open(os.path.join(out, "summary.json"), encoding="ascii") as f:
         summary = json.load(f)
     return W, summary, time.time() - before
@@ -191,7 +217,7 @@ def line(row):
 def report(rows):
     print("| loss | scenes | error / oracle: median, 90%, most | k-means | IFCA | pooled | local | above 3 where a rival is not | worse than pooled and local | right K | one group where there is one | exchanges |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
-    for kind in KINDS + ("all",):
+    for kind in KINDS + MORE + ("all",):
         r = [x for x in rows if kind in (x["kind"], "all")]
         if not r:
             continue
@@ -203,11 +229,24 @@ def report(rows):
             sum(x["found"] == 1 for x in one), len(one), np.median([x["rounds"] for x in r])))
 
 
-def main(seeds, program, worst, to):
+def corners(first):
+    """Every loss in every setting; the seeds go on from `first`."""
+    seed = first - 1
+    for kind in KINDS + MORE:
+        for shares in ((1,), (0.9, 0.1), (0.5, 0.5), (0.7, 0.1, 0.1, 0.1)):
+            for settings in (dict(distance=0.5, rows=15, M=5, C=100), dict(distance=2, rows=15, M=10, C=40), dict(distance=0.5, rows=100, M=20, C=40),
+                             dict(distance=1, rows=40, M=6, C=40, unequal=True, intercept=True, scaled=True),
+                             dict(distance=2, rows=30, M=5, C=20, unequal=True)):
+                seed += 1
+                settings = {**settings, **({"intercept": True} if kind == "quantile" else {})}
+                yield Scene(seed, kind=kind, K=len(shares), shares=shares, **settings)
+
+
+def main(scenes, program, worst, to):
     rows = []
-    for seed in seeds:
+    for scene in scenes:
         with tempfile.TemporaryDirectory() as folder:
-            rows.append(judge(Scene(seed), program, folder))
+            rows.append(judge(scene, program, folder))
     report(rows)
     print("worst:")
     for row in sorted(rows, key=lambda r: (-r["missed"], -r["worse"], -r["ratio"]))[:worst]:

@@ -68,8 +68,13 @@ grep -q 'personal: groups' stderr.txt || fail "no remedy: $(cat stderr.txt)"
 for iterations in 3 2000; do
     expect 0 run spec.yaml --set personal=none --set link.client.penalty=mcp --set run.iterations=$iterations --out held-$iterations
     python3 - held-$iterations <<'PYTHON' || fail "the clients with the cloud's model, after $iterations iterations: $(grep -A 3 '^groups' stdout.txt)"
-import csv, json, re, sys
-model = {r[0]: [float(v) for v in r[1:]] for r in list(csv.reader(open(sys.argv[1] + "/model.csv")))[1:]}
+import csv, json, re, statistics, sys
+columns = [[float(r[m]) for r in csv.DictReader(open("data.csv"))] for m in "uvw"]
+mean, scale = [statistics.fmean(c) for c in columns], [statistics.pstdev(c) for c in columns]
+model = {}
+for r in list(csv.reader(open(sys.argv[1] + "/model.csv")))[1:]:  # of the columns as the links see them: standardised
+    w = [float(v) for v in r[1:]]
+    model[r[0]] = [v * s for v, s in zip(w, scale)] + [w[3] + sum(v * m for v, m in zip(w, mean))]
 let_go = {n for g in json.load(open(sys.argv[1] + "/summary.json"))["groups"] for n in g.get("names", ())}
 held = [n for n in model if "/" in n and n not in let_go]
 most = 0.01 * max(abs(v) for v in model["cloud"][:3])

@@ -254,6 +254,9 @@ class Client:
             3: (1, [LARGEST if self.set.loss == "squared" and self.n > 0 else pull]),
             100: (2, [0.0, 0.0, 1.0]),
         }
+        if kind == 13 and len(values) == 32 + self.place.M:
+            left = abs(self.y - sum(a * b for a, b in zip(self.x, values[32:])))
+            answers[13] = (0, [1.0] + [float(left <= threshold) for threshold in values[:32]])
         expected, numbers = answers.get(kind, (0, []))
         return numbers if (expected, len(numbers)) == (most, most + sums) and numbers else None
 

@@ -67,8 +67,8 @@ static hfsad_spec *spec_of(const table *t, const char *more)
     return spec;
 }
 
-/* The coefficients are the cloud's, which every client has. */
-static void take_models(const table *t, const hfsad_run *run, double *w)
+/* The coefficients are the cloud's, which every client has; of a run of HFSAD only if that has been polished. */
+static void take_models(const table *t, const hfsad_run *run, bool one, double *w)
 {
     double model[COLUMNS + 1];
     char name[40];
@@ -77,7 +77,8 @@ static void take_models(const table *t, const hfsad_run *run, double *w)
         hfsad_run_node_name(run, node, name, sizeof name);
         if (node == 0)
             memcpy(w, model, (t->M + (t->intercept == ONE_LEVEL)) * sizeof *w);
-        assert_memory_equal(w, model, t->M * sizeof *w);
+        if (one)
+            assert_memory_equal(w, model, t->M * sizeof *w);
         for (int64_t client = 0; client < CLIENTS && t->intercept; client++)
             if (!strcmp(paths[client], name))
                 w[level_of(t, client)] = model[t->M];
@@ -101,7 +102,7 @@ static answer train_by(const table *t, const char *more)
     ok(hfsad_run_create_on(&run, spec, data, 1, &err), &err);
     ok(hfsad_run_train(run, NULL, NULL, &result, &err), &err);
     const hfsad_verdict *v = hfsad_result_verdict(result);
-    take_models(t, run, a.w);
+    take_models(t, run, v->kind == HFSAD_VERDICT_CONVERGED || !strstr(more, "run:"), a.w);
     a.gap = v->gap;
     a.kind = v->kind;
     snprintf(a.text, sizeof a.text, "%s", v->text);
@@ -482,7 +483,8 @@ static void apply(table *t, change how, double *back, double *offset)
     }
 }
 
-static void try_changes(uint64_t seed)
+/* more: lines of the spec. */
+static void try_changes(uint64_t seed, const char *more)
 {
     rng r = {rng_key(seed, rng_stream("right changes")), 0};
     table t;
@@ -491,7 +493,7 @@ static void try_changes(uint64_t seed)
     } while (t.n < 4 || isfinite(t.loss.box));
     for (size_t i = 0; i < t.n; i++)
         t.client[i] %= CLIENTS - 1; /* the last one is what a client is cut into */
-    const answer before = train(&t);
+    const answer before = train_by(&t, more);
     const double there = value_at(&t, before.w);
     double none[UNKNOWNS] = {0};
     const bool exact = there <= 1e-6 * value_at(&t, none);
@@ -503,15 +505,15 @@ static void try_changes(uint64_t seed)
         if (!applies(&t, how) || (exact && how == SHIFT_Y)) /* of an exact fit the offset's rounding is left */
             continue;
         apply(&u, how, back, &offset);
-        const answer after = train(&u);
+        const answer after = train_by(&u, more);
         for (size_t m = 0; m < t.M; m++)
             w[m] = after.w[m] * back[m];
         for (size_t i = 0; i < t.n && t.intercept; i++)
             w[level_of(&t, t.client[i])] = (after.w[level_of(&u, u.client[i])] - offset) * back[t.M];
         const double now = value_at(&t, w), least = fmin(now, there), zero = value_at(&t, none);
         if (after.kind != HFSAD_VERDICT_CONVERGED || fabs(now - there) > 1.01e-4 * least + 1e-12 * zero)
-            fail_msg("seed %llu, %s, %s: %.12g became %.12g; %s", (unsigned long long)seed, loss_names[t.loss.kind],
-                     change_names[how], there, now, after.text);
+            fail_msg("seed %llu, %s, %s%s: %.12g became %.12g; %s", (unsigned long long)seed, loss_names[t.loss.kind],
+                     more, change_names[how], there, now, after.text);
     }
 }
 
@@ -519,7 +521,16 @@ static void same_answer_in_other_units(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= problems_asked() / 10; seed++)
-        try_changes(seed);
+        try_changes(seed, "");
+}
+
+/* HFSAD, which is polished. */
+static void same_answer_by_hfsad(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= problems_asked() / 20; seed++)
+        try_changes(20000 + seed,
+                    seed % 2 ? "run: {participation: {client: 0.3}}\n" : "algorithm: hfsad\nrun: {iterations: 100}\n");
 }
 
 /* Three rows, five coordinates, hardly a prior: Newton's method loses its way, and the star goes on. The least value is
@@ -588,7 +599,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_box_holds_separable_classes), cmocka_unit_test(columns_far_from_zero),
         cmocka_unit_test(few_rows_and_many_kinks),       cmocka_unit_test(bad_input),
-        cmocka_unit_test(same_answer_in_other_units),    cmocka_unit_test(never_below_the_truth),
+        cmocka_unit_test(same_answer_in_other_units),    cmocka_unit_test(same_answer_by_hfsad),
+        cmocka_unit_test(never_below_the_truth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

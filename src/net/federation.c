@@ -9,6 +9,7 @@
 #include "plan/baseline_step.h"
 #include "plan/cohort.h"
 #include "plan/labels.h"
+#include "plan/method.h"
 #include "plan/refusal.h"
 #include "spec/pack.h"
 
@@ -324,7 +325,7 @@ bool federation_has_rows(const federation *f, size_t leaf)
 static bool needs_table(const federation *f, const client_rows *rows)
 {
     return rows->count > 1 || rows->start || rows->weight || f->spec->features.intercept != INTERCEPT_NONE ||
-           f->spec->features.standardize == 1 || algorithm_of(f->spec)->as_rows;
+           plan_standardizes(f->spec) || algorithm_of(f->spec)->as_rows;
 }
 
 /* The intercept's column changes the shape, on which nodes rely once there is a result. */

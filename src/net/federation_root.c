@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "data/features.h"
 #include "data/nodes.h"
+#include "plan/method.h"
 
 #include <float.h>
 #include <math.h>
@@ -175,7 +176,7 @@ static hfsad_status ask_clients(federation *f, asker *a, double *totals, hfsad_e
 static hfsad_status ask_shape(federation *f, asker *a, double *head, hfsad_error *err)
 {
     double totals[3];
-    const bool intercept = f->spec->features.intercept != INTERCEPT_NONE, standard = f->spec->features.standardize == 1;
+    const bool intercept = f->spec->features.intercept != INTERCEPT_NONE, standard = plan_standardizes(f->spec);
     hfsad_status status = ask_clients(f, a, totals, err);
     if (status)
         return status;

@@ -411,6 +411,7 @@ static bool is_possible(const inquiry_question *question, const double *v)
     case SURVEY_BELOW:
     case SURVEY_BELOW_ONE:
     case SURVEY_BELOW_FIT:
+    case SURVEY_MISFIT:
     case SURVEY_ENERGY:
         to = size;
         break;

@@ -4,6 +4,7 @@
 #include "math/losses.h"
 #include "personal/mixture.h"
 #include "plan/refusal.h"
+#include "plan/scales.h"
 #include "polish/answers.h"
 
 #include <math.h>
@@ -42,6 +43,11 @@ static bool asks_step(const hfsad_spec *spec)
     return refusal_is_implied(spec, REFUSAL_STEP);
 }
 
+static bool settles_intercept(const hfsad_spec *spec)
+{
+    return has_intercept(spec) && scales_are_settled(spec);
+}
+
 /* The set-up in the order of federation_root.c: how often a question may come at most, and at which number of it a
  * model or a direction begins. */
 typedef struct {
@@ -62,6 +68,8 @@ static const step steps[] = {
     {SURVEY_OWN, 1, has_own_loss, SIZE_MAX},
     {SURVEY_LEVELS, 8, lambda_is_wanted, SIZE_MAX},
     {SURVEY_GRADIENT, 1, lambda_is_wanted, 0},
+    {SURVEY_LEVELS, 8, settles_intercept, SIZE_MAX},
+    {SURVEY_MISFIT, 2, spread_is_settled, SURVEY_THRESHOLDS},
     {SURVEY_BOUND, 1, always, SIZE_MAX},
     {SURVEY_COLUMNS, 1, asks_start, SIZE_MAX},
     {SURVEY_BELOW, HALF_POINT, asks_start, SIZE_MAX},
@@ -79,6 +87,7 @@ static const step steps[] = {
     {SURVEY_GRADIENT, START_STEPS, asks_start, 0}, /* and the robust one */
     {SURVEY_LOSS, 1, asks_start, 0},
     {SURVEY_CENTRE, 1, has_intercept, SIZE_MAX},
+    {SURVEY_LEVELS, 8, settles_intercept, SURVEY_THRESHOLDS},
     {SURVEY_LEFT, 1, has_intercept, 0},
     {SURVEY_MISFIT, HALF_POINT, asks_step, SURVEY_THRESHOLDS},
     {SURVEY_BELOW, HALF_POINT, asks_step, SIZE_MAX},

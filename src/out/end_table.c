@@ -14,6 +14,7 @@
 #include "plan/noise.h"
 #include "polish/task.h"
 #include "run/anew.h"
+#include "run/personal_run.h"
 #include "spec/table.h"
 
 #include <inttypes.h>
@@ -208,7 +209,9 @@ static void put_groups(FILE *o, const hfsad_run *run)
         snprintf(text, sizeof text, "%zu found in %" PRIu64 " exchanges, %.3g s", g.count, p->found.exchanges,
                  p->seconds);
     else if (p->found.K)
-        snprintf(text, sizeof text, "1: all clients share the cloud's model");
+        snprintf(text, sizeof text, "1: all clients share %s",
+                 run_is_held(run) ? "one model with a small ridge, because the cloud's has no minimum"
+                                  : "the cloud's model");
     else
         cloud_group_text(text, sizeof text, run, &g);
     put_row(o, "groups", text);

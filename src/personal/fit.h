@@ -24,6 +24,7 @@ typedef struct {
     double *l1, *ridge, *tilt;
     double *centre; /* M: of the ridge */
     bool centred;
+    bool held; /* one group, with the ridge of classes that a plane separates */
     bool gone; /* ask gave up */
 } grower;
 

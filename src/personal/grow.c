@@ -266,11 +266,22 @@ static void give_back(grower *g, room *r)
         free(vectors[i]);
 }
 
+/* Of the first round, in the units of the loss: as if every y were of its likely size, and the model 0. */
+static double first_scale(const grower *g)
+{
+    double squares = 0;
+    for (size_t m = 0; m < g->M; m++)
+        squares += g->column[m];
+    const double T = hfsad_loss_value(g->p->loss, g->p->length * sqrt(squares / (double)g->M), 0);
+    return mixture_has_scale(g->p->loss) && T > 0 && isfinite(T) ? T : 1;
+}
+
 static void grow(grower *g, room *r)
 {
     fitted *m = &r->now;
     const fit_limits first = {40, 1e-2, false, INFINITY}, last = {40, 1e-3, true, INFINITY};
     take_columns(g, m);
+    m->T = first_scale(g);
     g->least = 1e-300;
     if (g->gone)
         return;
@@ -278,11 +289,14 @@ static void grow(grower *g, room *r)
     g->least = fmax(1e-8 * m->T, 1e-300);
     memcpy(g->centre, m->w, g->M * sizeof *m->w); /* what a group's rows do not say is taken from all */
     g->centred = true;
-    const double alone = bic_of(g, m);
+    const double alone = bic_of(g, m), loss = g->answer[MIXTURE_TOTALS + MIXTURE_LOSS];
     while (!g->gone && m->K < g->p->most && grow_once(g, r))
         ;
     g->result->gain = alone - bic_of(g, m);
-    if (!g->gone && m->K > 1)
+    g->held = m->K == 1 && loss_kind_of(g->p->loss)->labels && loss < 0.1 * g->rows;
+    if (g->held) /* rows lose hardly anything: a plane may separate the classes */
+        memset(g->centre, 0, g->M * sizeof *g->centre);
+    if (!g->gone && (m->K > 1 || g->held))
         fit_mixture(g, m, NULL, NULL, &last);
 }
 

@@ -16,7 +16,8 @@ typedef struct {
     const hfsad_loss *loss;      /* of all clients */
     size_t most;                 /* limit on the number of groups */
     size_t n_clients;
-    bool members; /* ask for the clients' weights at the end */
+    double length; /* likely size of a coefficient */
+    bool members;  /* ask for the clients' weights at the end */
     /* sum: mixture_length numbers; false: give up. */
     bool (*ask)(void *context, const mixture_question *question, double *sum);
     void *context;

@@ -48,6 +48,7 @@ bool personal_problem_make(personal_problem *problem, const hfsad_spec *spec, co
         .loss = &p->leaf_classes[0].loss,
         .most = (size_t)spec->groups.most,
         .n_clients = d->n_leaves,
+        .length = p->length,
         .members = spec_shows_clients(spec),
     };
     for (size_t i = 0; priors && i < d->n_inner; i++)

@@ -3,6 +3,7 @@
 #include "math/loss_kind.h"
 
 #include <math.h>
+#include <string.h>
 
 static const char *link_forbids(const plan *of, const hfsad_penalty *p)
 {
@@ -84,4 +85,34 @@ const char *plan_why_no_star(const hfsad_spec *spec, const plan *p, size_t n_inn
            : spec->top.personal == PERSONAL_GROUPS ? "personal: groups are found from a run of hfsad"
            : spec->run.tries > 1                   ? "run.tries: only hfsad tries several starts"
                                                    : NULL;
+}
+
+static bool lets_go(const LINK_settings *link)
+{
+    return link->penalty >= 0 && penalty_kinds[link_kind(link->penalty)]->form == PENALTY_CONCAVE;
+}
+
+/* Whether a number of the spec, or a prior, acts on coefficients in the units of the data. */
+static bool has_units(const LINK_settings *link, const PRIOR_settings *prior, const SCHEDULE_settings *schedule)
+{
+    return !isnan(link->weight) || !isnan(link->lambda) || !isnan(schedule->c) || !isnan(schedule->alpha) ||
+           prior->penalty > (int)HFSAD_PENALTY_NONE;
+}
+
+bool plan_standardizes(const hfsad_spec *s)
+{
+    if (s->features.standardize >= 0)
+        return s->features.standardize == 1;
+    const char *refused = s->privacy.refuse ? s->privacy.refuse : "";
+    bool apart = lets_go(&s->link_client) || lets_go(&s->link_edge);
+    bool units = has_units(&s->link_client, &s->prior_cloud, &s->schedule_client) ||
+                 has_units(&s->link_edge, &s->prior_edge, &s->schedule_edge) || isfinite(s->loss.box);
+    for (size_t i = 0; i < s->n_overrides; i++) {
+        const override_settings *o = &s->overrides[i];
+        apart = apart || lets_go(&o->link);
+        units = units || has_units(&o->link, &o->prior, &o->schedule) || isfinite(o->loss.box);
+    }
+    return apart && !units && s->top.preset == PRESET_TUNED && loss_kinds[s->loss.kind]->conjugate &&
+           !algorithm_is_baseline(s->top.algorithm) && !spec_scores(s) && !spec_has_noise(s) &&
+           !strstr(refused, "standardize");
 }

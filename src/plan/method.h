@@ -12,5 +12,8 @@ bool plan_is_convex(const plan *p, size_t n_inner);
 bool plan_is_by_hand(const hfsad_spec *spec);
 /* Why the star (polish/star.h) cannot train this; NULL: it can. */
 const char *plan_why_no_star(const hfsad_spec *spec, const plan *p, size_t n_inner);
+/* features.standardize, with auto chosen: links that let go measure how far a node's model is away, which depends on
+ * the units of the columns. */
+bool plan_standardizes(const hfsad_spec *spec);
 
 #endif

@@ -695,6 +695,21 @@ hfsad_status plan_resolve(plan **out, const hfsad_spec *spec, const dataset *d, 
     return status;
 }
 
+hfsad_status plan_find(plan **p, data_scales *scales, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
+                       hfsad_error *err)
+{
+    *p = NULL;
+    hfsad_status status = data_scales_find(scales, spec, d, ask, err);
+    if (!status)
+        status = plan_resolve(p, spec, d, scales, false, err);
+    if (status || (*p)->star || !scales_are_settled(spec))
+        return status;
+    plan_free(*p); /* the star has coordinates of its own, and must not wait for more questions */
+    *p = NULL;
+    status = data_scales_settle(scales, spec, d, ask, err);
+    return status ? status : plan_resolve(p, spec, d, scales, false, err);
+}
+
 hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfsad_error *err)
 {
     local_survey survey;
@@ -704,9 +719,9 @@ hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfs
     if (status)
         return status;
     const surveyor ask = local_surveyor(&survey);
-    status = data_scales_find(&scales, spec, d, &ask, err);
+    status = plan_find(p, &scales, spec, d, &ask, err);
     local_survey_free(&survey);
-    return status ? status : plan_resolve(p, spec, d, &scales, false, err);
+    return status;
 }
 
 const hfsad_own_loss *plan_client_loss(const plan *p, const leaf_class *class)

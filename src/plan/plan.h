@@ -103,7 +103,10 @@ static inline bool plan_has_noise(const plan *p)
 /* The factor of a link's u before rounding: a power of two. */
 double plan_up_factor(const plan *p, double sigma);
 
-/* Resolves preset and overrides against the data. */
+/* Asks for the scales, which are settled unless the star is to solve the problem, and resolves preset and overrides. */
+hfsad_status plan_find(plan **p, data_scales *scales, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
+                       hfsad_error *err);
+/* The same of data in memory. */
 hfsad_status plan_create(plan **p, const hfsad_spec *spec, const dataset *d, hfsad_error *err);
 /* The same from the scales of the data. Of d it reads only the tree, the names and y (to check the labels of two
  * classes). consensus: with tv links everywhere, for a consensus start. */
@@ -126,10 +129,10 @@ hfsad_status start_vector(double *start, const char *kind, const dataset *d, uin
 const char *start_default(const hfsad_spec *spec);
 /* Number of steps from each of two starts of phase retrieval, after which they are compared. */
 enum { START_STEPS = 60 };
-/* start_vector with the intercept of a regression. Phase retrieval with run.cycles: the robust start instead, if that
- * leads to a smaller loss. */
-hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
-                         hfsad_error *err);
+/* start_vector with the intercept of a regression: by the scales if these are settled, otherwise a mean. Phase
+ * retrieval with run.cycles: the robust start instead, if that leads to a smaller loss. */
+hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d,
+                         const data_scales *scales, const surveyor *ask, hfsad_error *err);
 /* Draws further start number index: a random direction with this length. */
 void start_draw(double *start, size_t M, uint64_t seed, uint64_t index, double length);
 /* Stages before the run that find its start: iterations of a consensus start, with all nodes tied, and of each of

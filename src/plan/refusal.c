@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "math/losses.h"
+#include "plan/method.h"
 #include "plan/noise.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ bool refusal_is_implied(const hfsad_spec *spec, refusal_kind kind)
     const bool noise = spec_has_noise(spec); /* only the rounds of HFSAD have it */
     switch (kind) {
     case REFUSAL_STANDARDIZE:
-        return spec->features.standardize == 1;
+        return plan_standardizes(spec);
     case REFUSAL_ROBUST_START:
         return asks_start(spec) && !noise;
     case REFUSAL_STEP:

@@ -125,21 +125,26 @@ bool lambda_is_wanted(const hfsad_spec *spec)
            (kind->conjugate || kind->several); /* elsewhere the gradient at 0 says nothing */
 }
 
-/* Where the slopes of a convex loss add up to 0: the intercept of a model without features. */
-static hfsad_status find_level(double *level, double centre, double spread, const surveyor *ask, hfsad_error *err)
+hfsad_status level_find(double *level, const double *w, size_t M, double centre, double spread, const surveyor *ask,
+                        hfsad_error *err)
 {
     enum { ROUNDS = 8, N = SURVEY_THRESHOLDS };
-    double at[N], totals[N], low = centre, high = centre;
+    const size_t count = w ? N + M : N;
+    double totals[N], low = centre, high = centre, *at = alloc_zero(count, sizeof *at);
+    if (!at)
+        return error_memory(err, count * sizeof *at, "a question");
+    if (w)
+        memcpy(at + N, w, M * sizeof *w);
+    hfsad_status status = HFSAD_OK;
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < N; i++) {
             const int away = i < N / 2 ? N / 2 - i : i - N / 2 + 1; /* 1 to 16, on both sides */
             at[i] =
                 round ? low + (high - low) * (i + 1) / N : centre + copysign(ldexp(spread, 2 * away - 16), i - 15.5);
         }
-        const survey_question q = {SURVEY_LEVELS, N, at, 0, N};
-        const hfsad_status status = ask->ask(ask->context, &q, totals, err);
-        if (status)
-            return status;
+        const survey_question q = {SURVEY_LEVELS, count, at, 0, N};
+        if ((status = ask->ask(ask->context, &q, totals, err)))
+            break;
         int first = 0;
         while (first < N - 1 && totals[first] < 0)
             first++;
@@ -147,7 +152,8 @@ static hfsad_status find_level(double *level, double centre, double spread, cons
         high = at[first];
     }
     *level = high;
-    return HFSAD_OK;
+    free(at);
+    return status;
 }
 
 /* From the sums of the clients' gradients. Levels of a quantile go by loss.tau, the one in the middle; several classes
@@ -160,7 +166,8 @@ static hfsad_status find_slope(data_scales *t, const hfsad_loss *loss, const dat
     double *w = alloc_zero(2 * M, sizeof *w), level = 0;
     if (!w)
         return error_memory(err, 2 * M * sizeof *w, "a gradient");
-    hfsad_status status = d->rows.constant != 0 && !classes ? find_level(&level, centre, spread, ask, err) : HFSAD_OK;
+    hfsad_status status =
+        d->rows.constant != 0 && !classes ? level_find(&level, NULL, M, centre, spread, ask, err) : HFSAD_OK;
     if (d->rows.constant != 0 && !classes)
         w[F] = level / d->rows.constant;
     const survey_question q = {SURVEY_GRADIENT, M, w, 0, M};
@@ -172,31 +179,116 @@ static hfsad_status find_slope(data_scales *t, const hfsad_loss *loss, const dat
     return status;
 }
 
+/* From the sums over the rows and the scale of y. */
+static void derive(data_scales *t, const hfsad_loss *loss, const dataset *d, double spread)
+{
+    const loss_kind *kind = loss_kind_of(loss);
+    const double M = (double)d->M, clients = (double)(d->n_leaves - d->n_later);
+    const double size = kind->score ? kind->score(spread) : spread;
+    t->spread = spread;
+    t->bend = kind->likely_bend(loss, spread) * t->energy / M / clients;
+    t->noise = kind->noise(loss, spread) * t->deviations / sqrt(M) / clients;
+    t->length = t->energy > 0 ? size / sqrt(t->energy / t->weight / M) : size;
+}
+
 hfsad_status data_scales_find(data_scales *t, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
                               hfsad_error *err)
 {
     const hfsad_loss loss = loss_of(&spec->loss, NULL);
-    const double M = (double)d->M, clients = (double)(d->n_leaves - d->n_later);
     double centre, totals[6];
     const bool centred = spec->features.intercept != INTERCEPT_NONE && loss_kind_of(&loss)->start != LOSS_START_LOG;
     hfsad_status status = find_centre(&centre, centred, ask, err);
     const survey_question q = {SURVEY_SCALE, 1, &centre, 1, 5};
     if (status || (status = ask->ask(ask->context, &q, totals, err)))
         return status;
-    const double energy = totals[1], noise = totals[2], weight = totals[3];
-    const double spread = spread_of_y(&loss, totals[4], totals[5]);
     const loss_kind *kind = loss_kind_of(&loss);
-    const double size = kind->score ? kind->score(spread) : spread;
     *t = (data_scales){
         .omega = totals[0] > 0 ? totals[0] : 1, /* clients that pull at nothing are tied by any weight */
         .level = !(totals[4] > 0),
-        .bend = kind->likely_bend(&loss, spread) * energy / M / clients,
-        .noise = kind->noise(&loss, spread) * noise / sqrt(M) / clients,
-        .length = energy > 0 ? size / sqrt(energy / weight / M) : size,
+        .energy = totals[1],
+        .deviations = totals[2],
+        .weight = totals[3],
+        .centre = centre,
     };
+    derive(t, &loss, d, spread_of_y(&loss, totals[4], totals[5]));
     const bool own = spec->loss.kind == (int)HFSAD_LOSS_OWN && (spec->own.value || spec->own_elsewhere);
     if (own)
-        return own_scales(t, clients, ask, err);
+        return own_scales(t, (double)(d->n_leaves - d->n_later), ask, err);
+    const double size = kind->score ? kind->score(t->spread) : t->spread;
     return lambda_is_wanted(spec) ? find_slope(t, &loss, d, kind->score || kind->labels ? 0 : centre, size, ask, err)
                                   : HFSAD_OK;
+}
+
+bool scales_are_settled(const hfsad_spec *spec)
+{
+    const loss_kind *kind = loss_kinds[spec->loss.kind];
+    return spec->top.preset == PRESET_TUNED && kind->conjugate && kind->start != LOSS_START_LOG &&
+           !algorithm_is_baseline(spec->top.algorithm) && !spec_scores(spec) &&
+           !spec_has_noise(spec); /* made-up rows have no outliers */
+}
+
+bool spread_is_settled(const hfsad_spec *spec)
+{
+    const loss_kind *kind = loss_kinds[spec->loss.kind];
+    /* If the slope grows without a bound, an outlier of y is one of the minimum, too. */
+    return scales_are_settled(spec) && !kind->labels && !kind->growth;
+}
+
+/* The median of |y - <x, w>|, to a tenth, of the rows for which it is not 0: beside the guess, which is a mean. */
+static hfsad_status find_spread(double *spread, const double *w, size_t M, const surveyor *ask, hfsad_error *err)
+{
+    enum { ROUNDS = 2, N = SURVEY_THRESHOLDS };
+    double totals[N + 1], low = 0, high = 0, *values = alloc_zero(N + M, sizeof *values), none = 0;
+    if (!values)
+        return error_memory(err, (N + M) * sizeof *values, "a question");
+    memcpy(values + N, w, M * sizeof *w);
+    hfsad_status status = HFSAD_OK;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < N; i++)
+            values[i] = round ? low + (high - low) * (i + 1) / N : ldexp(*spread, 2 * (i - N / 2));
+        const survey_question q = {SURVEY_MISFIT, N + M, values, 0, N + 1};
+        if ((status = ask->ask(ask->context, &q, totals, err)))
+            break;
+        none = round ? none : totals[1];
+        int first = 0;
+        while (first < N - 1 && totals[1 + first] - none < (totals[0] - none) / 2)
+            first++;
+        low = first ? values[first - 1] : low;
+        high = values[first];
+    }
+    free(values);
+    if (!status && high > 0 && totals[0] > none)
+        *spread = high;
+    return status;
+}
+
+/* The mean is the answer for the squared loss. */
+static hfsad_status find_intercept(data_scales *t, const hfsad_loss *loss, const dataset *d, const surveyor *ask,
+                                   hfsad_error *err)
+{
+    const double centre = loss_kind_of(loss)->labels ? 0 : t->centre;
+    double level = t->centre;
+    const hfsad_status status =
+        loss_kind_of(loss)->squared ? HFSAD_OK : level_find(&level, NULL, d->M, centre, t->spread, ask, err);
+    /* one class only has none */
+    t->intercept = fabs(level - centre) < ldexp(t->spread, 15) ? level : centre;
+    return status;
+}
+
+hfsad_status data_scales_settle(data_scales *t, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
+                                hfsad_error *err)
+{
+    const hfsad_loss loss = loss_of(&spec->loss, NULL);
+    const bool intercept = d->rows.constant != 0;
+    hfsad_status status = intercept ? find_intercept(t, &loss, d, ask, err) : HFSAD_OK;
+    double *w = alloc_zero(d->M, sizeof *w), spread = t->spread;
+    if (!w)
+        return error_memory(err, d->M * sizeof *w, "a model");
+    if (intercept)
+        w[features_count(d)] = t->intercept / d->rows.constant;
+    if (!status && spread_is_settled(spec) && !(status = find_spread(&spread, w, d->M, ask, err)))
+        derive(t, &loss, d, spread);
+    t->settled = true;
+    free(w);
+    return status;
 }

@@ -31,6 +31,11 @@ typedef struct {
     double length; /* the likely size of a model */
     double slope;  /* largest |gradient| of a coefficient if all are 0 and the intercept fits; 0: not asked for */
     bool level;    /* every y is the same: 0 without an intercept, and for losses of counts */
+    /* What the first answers say, for data_scales_settle. */
+    double energy, deviations, weight; /* sums: weight |x|^2, of a client sqrt(noise), weight */
+    double centre, spread;             /* mean of y if an intercept takes that up, and mean |y - centre| */
+    double intercept;                  /* of a model without features, if `settled` */
+    bool settled;
 } data_scales;
 
 /* Whether a prior's lambda is to be found from the data. */
@@ -39,5 +44,18 @@ bool lambda_is_wanted(const hfsad_spec *spec);
 /* d: for the shape of the tree and the number of features; its rows are not looked at. */
 hfsad_status data_scales_find(data_scales *t, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
                               hfsad_error *err);
+
+/* Whether a run of HFSAD by this spec starts from scales that a few outliers of y cannot move; and whether their spread
+ * is one of quantiles, too. */
+bool scales_are_settled(const hfsad_spec *spec);
+bool spread_is_settled(const hfsad_spec *spec);
+/* After data_scales_find: the intercept of a model without features, and for losses of bounded slope the median of
+ * what that leaves of y in the place of a mean. */
+hfsad_status data_scales_settle(data_scales *t, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
+                                hfsad_error *err);
+/* Where the slopes of a convex loss add up to 0 if all rows get the same number beside <x, w>. w: M numbers; NULL: 0.
+ * centre, spread: it is looked for within 4^8 spreads; beyond, and if there is no such number: an end of these. */
+hfsad_status level_find(double *level, const double *w, size_t M, double centre, double spread, const surveyor *ask,
+                        hfsad_error *err);
 
 #endif

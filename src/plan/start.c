@@ -315,13 +315,31 @@ static bool wants_better(const hfsad_spec *spec, const char *kind)
            !spec_has_noise(spec);
 }
 
-hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d, const surveyor *ask,
-                         hfsad_error *err)
+/* What the features of a start leave to the intercept. */
+static hfsad_status start_level(double *start, const dataset *d, const data_scales *scales, const surveyor *ask,
+                                hfsad_error *err)
+{
+    const size_t F = features_count(d);
+    bool any = false;
+    for (size_t m = 0; m < F; m++)
+        any = any || start[m] != 0;
+    double level = scales->intercept;
+    start[F] = 0;
+    const hfsad_status status =
+        any ? level_find(&level, start, d->M, scales->intercept, scales->spread, ask, err) : HFSAD_OK;
+    start[F] = level / d->rows.constant;
+    return status;
+}
+
+hfsad_status start_plain(double *start, const char *kind, const hfsad_spec *spec, const dataset *d,
+                         const data_scales *scales, const surveyor *ask, hfsad_error *err)
 {
     hfsad_status status = start_vector(start, kind, d, (uint64_t)spec->run.seed, ask, err);
     if (!status && wants_better(spec, kind))
         status = start_better(start, spec, d, ask, err);
     const loss_start intercept = loss_kinds[spec->loss.kind]->start;
+    if (!status && d->rows.constant != 0 && scales->settled)
+        return start_level(start, d, scales, ask, err);
     if (!status && d->rows.constant != 0 && intercept == LOSS_START_LOG)
         return start_log_intercept(start, d, ask, err);
     if (!status && d->rows.constant != 0 && intercept == LOSS_START_MEAN)

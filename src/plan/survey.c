@@ -115,10 +115,13 @@ static void answer_loss(const survey_client *c, const double *w, double *answer)
 
 static void answer_levels(const survey_client *c, const survey_question *q, double *answer)
 {
+    enum { N = SURVEY_THRESHOLDS };
     const double share = c->mean ? 1 / rows_weight(&c->rows) : 1;
-    for (size_t r = 0; r < c->rows.count; r++)
-        for (size_t i = 0; i < SURVEY_THRESHOLDS; i++)
-            answer[i] += share * row_weight(&c->rows, r) * hfsad_loss_slope(&c->loss, c->rows.y[r], q->values[i]);
+    for (size_t r = 0; r < c->rows.count; r++) {
+        const double s = q->count > N ? row_dot(&c->rows, r, q->values + N) : 0;
+        for (size_t i = 0; i < N; i++)
+            answer[i] += share * row_weight(&c->rows, r) * hfsad_loss_slope(&c->loss, c->rows.y[r], s + q->values[i]);
+    }
 }
 
 /* Of several classes at a model of zeros. */
@@ -314,7 +317,7 @@ bool survey_question_fits(const survey_question *q, size_t M)
         [SURVEY_LEFT] = {M, 0, 2},
         [SURVEY_ENERGY] = {0, 0, 2},
         [SURVEY_LOSS] = {M, 0, 1},
-        [SURVEY_LEVELS] = {N, 0, N},
+        [SURVEY_LEVELS] = {q->count == N ? N : N + M, 0, N},
         [SURVEY_GRADIENT] = {M, 0, M},
         [SURVEY_MISFIT] = {N + M, 0, N + 1},
         [SURVEY_CURVE] = {4 + groups * M, 0, groups * (M + 1)},

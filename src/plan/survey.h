@@ -30,7 +30,7 @@ typedef enum {
     SURVEY_CURVE,       /* of baseline_step.c -> of every group: sum a, sum a kappa mean(x x^T) v */
     SURVEY_CURVE_ALONE, /* the same -> of every group: most kappa |mean(x x^T)| of a client */
     SURVEY_LOSS,        /* w -> sum of the loss at w */
-    SURVEY_LEVELS,      /* thresholds -> sum of the slopes of the loss if every <x,w> is the threshold, of each */
+    SURVEY_LEVELS,      /* thresholds, w or nothing -> sum of the slopes of the loss at <x,w> + threshold, of each */
     SURVEY_GRADIENT,    /* w -> M numbers: sum of the gradients of the loss at w */
 } survey_kind;
 

@@ -68,7 +68,7 @@ static hfsad_status find_start(run_beginning *b, const hfsad_spec *spec, const d
     if (!b->start_kind)
         return error_memory(err, 0, "a file name");
     const hfsad_status status =
-        start_plain(start, b->consensus ? start_default(spec) : b->start_kind, spec, d, ask, err);
+        start_plain(start, b->consensus ? start_default(spec) : b->start_kind, spec, d, &b->scales, ask, err);
     return status || !algorithm->find_rule ? status : algorithm->find_rule(&b->rule, spec, d, b->plan, start, ask, err);
 }
 
@@ -77,9 +77,7 @@ hfsad_status run_begin(run_beginning *b, const hfsad_spec *spec, const dataset *
 {
     hfsad_status status;
     *b = (run_beginning){0};
-    if (!(status = data_scales_find(&b->scales, spec, d, ask, err)) &&
-        !(status = plan_resolve(&b->plan, spec, d, &b->scales, false, err)) &&
-        !(status = theorem_bound(&b->nu_f, ask, err)))
+    if (!(status = plan_find(&b->plan, &b->scales, spec, d, ask, err)) && !(status = theorem_bound(&b->nu_f, ask, err)))
         status = find_start(b, spec, d, ask, start, err);
     return status;
 }

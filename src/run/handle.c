@@ -12,12 +12,14 @@
 #include "data/part.h"
 #include "plan/fixed_answer.h"
 #include "plan/labels.h"
+#include "plan/method.h"
 #include "plan/noise.h"
 #include "plan/owners.h"
 #include "plan/read_table.h"
 #include "plan/refusal.h"
 #include "plan/tally.h"
 #include "run/anew.h"
+#include "run/personal_run.h"
 #include "run/replay.h"
 #include "run/save.h"
 #include "spec/pack.h"
@@ -211,7 +213,7 @@ static hfsad_status read_data(hfsad_run *r, const hfsad_spec *spec, const char *
 {
     const table_settings table = table_of_spec(spec);
     const part_model model = {.possible = r->algorithm->links && !record && !spec_is_fixed(spec) && !spec->own.value &&
-                                          !spec_has_noise(spec) && spec->features.standardize != 1,
+                                          !spec_has_noise(spec) && !plan_standardizes(spec),
                               .intercept = spec->features.intercept != INTERCEPT_NONE,
                               .scores = spec_scores(spec)};
     const hfsad_status status =
@@ -223,7 +225,7 @@ static hfsad_status read_data(hfsad_run *r, const hfsad_spec *spec, const char *
 static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *memory, const char *record,
                               hfsad_error *err)
 {
-    const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = spec->features.standardize == 1;
+    const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = plan_standardizes(spec);
     const size_t scores = spec_scores(spec);
     const bool as_rows = r->algorithm->as_rows || intercept || standardize || scores || spec->own.value ||
                          spec_has_noise(spec); /* whether a client has one row is nobody's business then */
@@ -521,6 +523,8 @@ void hfsad_run_node_model(const hfsad_run *r, size_t node, double *w)
     const personal_result *g = &r->personal.found;
     if (node >= r->data->n_inner && g->p)
         mixture_model(&(mixture){g->K, g->T, g->share, g->w}, r->data->M, g->p + (node - r->data->n_inner) * g->K, w);
+    else if (node >= r->data->n_inner && run_is_held(r))
+        memcpy(w, g->w, r->data->M * sizeof *w);
     else if (r->owned)
         owners_model(r->plan, r->data, node, r->owned, w);
     else if (node < r->data->n_inner || r->polished)

@@ -94,6 +94,11 @@ hfsad_status run_find_groups(hfsad_run *r, bool (*proceed)(void *context), void 
     return status;
 }
 
+bool run_is_held(const hfsad_run *r)
+{
+    return r->personal.found.K == 1 && r->personal.found.w && r->polish.unbounded;
+}
+
 uint32_t run_group_of(const hfsad_run *r, size_t leaf)
 {
     const personal_result *g = &r->personal.found;

@@ -91,7 +91,9 @@
 #define SETTINGS_FEATURES(X)                                                                                           \
     X(FEATURES, CHOICE_INTERCEPT, intercept, "none", "",                                                               \
       "one constant per client, per edge or for all nodes; never penalised")                                           \
-    X(FEATURES, FLAG, standardize, "false", "", "scale columns to variance 1 and, with an intercept, to mean 0")       \
+    X(FEATURES, FLAG, standardize, "auto", "",                                                                         \
+      "scale columns to variance 1 and, with an intercept, to mean 0; auto: for links that let go of a node, if no "   \
+      "link, prior, box or schedule of the spec is in units of the data")                                              \
     X(FEATURES, FLAG, positive, "false", "", "no coefficient below 0 but the intercept; algorithm star")
 
 #define SETTINGS_LINK(X)                                                                                               \
