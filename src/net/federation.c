@@ -439,8 +439,12 @@ static hfsad_status take_result(federation *f, const double *result, size_t coun
         if (result[i] >= 0 && result[i] < (double)(f->shape->n_leaves - f->shape->n_later))
             federation_leave_out(f, dataset_leaf(f->shape, (size_t)result[i]));
     f->outcome = (federation_result){
-        .scales = {result[OMEGA], result[BEND], result[NOISE], fabs(result[LENGTH]), slope ? result[own - 1] : 0,
-                   signbit(result[LENGTH])}, /* below 0: every y is the same */
+        .scales = {.omega = result[OMEGA],
+                   .bend = result[BEND],
+                   .noise = result[NOISE],
+                   .length = fabs(result[LENGTH]),
+                   .slope = slope ? result[own - 1] : 0,
+                   .level = signbit(result[LENGTH])}, /* below 0: every y is the same */
         .nu_f = result[NU_F] >= DBL_MAX ? INFINITY : result[NU_F],
         .cost = {(uint64_t)result[QUESTIONS], (uint64_t)result[BYTES_UP], (uint64_t)result[BYTES_DOWN]},
         .many = result[MANY] > 0,
