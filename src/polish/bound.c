@@ -158,9 +158,8 @@ double polish_bound(polish_state *s, const double *w, double enough)
         gentle = gentle || is_gentle(s, m);
     repairs = gentle ? 8 : repairs;
     double best = bound_of(s, w, s->gap, none);
-    double *kept = s->work; /* the shift of the best, for whole_bound */
     memset(s->shift, 0, s->M * sizeof *s->shift);
-    memset(kept, 0, s->M * sizeof *kept);
+    memset(s->kept, 0, s->M * sizeof *s->kept);
     for (int i = 0; i < repairs && best > enough; i++) {
         if (!set_repair(s, w) || !polish_direction(s))
             break;
@@ -171,10 +170,10 @@ double polish_bound(polish_state *s, const double *w, double enough)
         memcpy(s->slopes, s->answer, s->M * sizeof *s->slopes);
         const double now = bound_of(s, w, s->answer[s->M], none);
         if (now < best && s->p->choice)
-            memcpy(kept, s->shift, s->M * sizeof *kept);
+            memcpy(s->kept, s->shift, s->M * sizeof *s->kept);
         best = fmin(best, now);
         if (gentle && s->charged <= 0.05 * now) /* all that such repairs reach */
             break;
     }
-    return s->p->choice ? whole_bound(s, w, kept, best) : best;
+    return s->p->choice ? whole_bound(s, w, s->kept, best) : best;
 }

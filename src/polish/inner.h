@@ -36,11 +36,12 @@ typedef struct {
     double none;  /* F at 0 */
     double floor; /* reference for F if it is nearly 0: a share of the loss at 0, the scale of its rounding */
     double *w, *trial, *direction;
-    double *lanes;   /* of the search; NULL: there is none */
+    double *lanes;   /* of the search: POLISH_SEARCH_ROOM vectors, if there is one */
     double *work;    /* 3 M */
     double rounding; /* part of the last bound that no step can take away */
     double charged;  /* part of it for slopes beyond their l1 */
     double *shift;   /* of the rows' slopes: bend * <x, shift> */
+    double *kept;    /* the shift of the least bound; not in work, which polish_direction uses */
     double *slopes;  /* sum over rows of slope * x */
     double
         *inflated; /* how much longer a coordinate may become than its column's size says, as others make up for it */

@@ -458,10 +458,9 @@ static void solve_valleys(polish_state *s, stage_scales *at, double *w, stage *t
 static double *take_room(polish_state *s, stage_scales *at, stage *t)
 {
     const size_t M = s->M;
-    double **const vectors[] = {&s->l1,     &s->ridge,  &s->tilt,      &s->multiplier, &s->rho,
-                                &s->weight, &s->centre, &s->scale,     &s->g,          &s->bend,
-                                &s->w,      &s->trial,  &s->direction, &at->kinks,     &at->bends,
-                                &t->best,   &s->shift,  &s->slopes,    &s->inflated};
+    double **const vectors[] = {&s->l1,     &s->ridge, &s->tilt,  &s->multiplier, &s->rho,    &s->weight,    &s->centre,
+                                &s->scale,  &s->g,     &s->bend,  &s->w,          &s->trial,  &s->direction, &at->kinks,
+                                &at->bends, &t->best,  &s->shift, &s->kept,       &s->slopes, &s->inflated};
     enum { VECTORS = sizeof vectors / sizeof *vectors, WORK = 3 };
     const size_t longest = polish_longest(M, s->p->direct);
     const size_t lanes = searches(s) ? POLISH_SEARCH_ROOM * M : 0;

@@ -89,7 +89,7 @@ static void judge_stationary(const hfsad_run *run, hfsad_verdict *v)
     const double size = fmax(p->objective_after, as_good_as_zero * p->objective_zero), part = part_of(p->gap, size);
     char frozen[80] = "";
     v->gap = p->gap;
-    if (is_blind(run, run->data->M + run->plan->owners <= POLISH_DIRECT)) {
+    if (is_blind(run, owners_coordinates(run->plan, run->data) <= polish_direct(run->data))) {
         say_blind(v);
         return;
     }

@@ -136,7 +136,7 @@
     X(RUN, WHOLE, tries, "1", "[1,100]",                                                                               \
       "number of starts to try, 20 iterations each; the best is kept; the first is `start`, the others are random")    \
     X(RUN, FLAG, cycles, "auto", "",                                                                                   \
-      "phase-retrieval with the preset tuned: begin at the robust start if its loss is smaller than that of `start`; " \
+      "phase-retrieval with the preset tuned: begin at the robust start if it leads to a smaller loss than `start`; "  \
       "true: also begin a new cycle at the best point when a run has frozen; false: neither; auto: cycles if "         \
       "run.polish is false")                                                                                           \
     X(RUN, WHOLE, seed, "1", "[0,9007199254740992]", "seed of every random draw")                                      \
