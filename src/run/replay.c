@@ -6,6 +6,7 @@
 #include "base/wire.h"
 #include "cell/client.h"
 #include "data/nodes.h"
+#include "plan/tally.h"
 #include "run/anew.h"
 #include "run/save.h"
 
@@ -115,6 +116,8 @@ static void tell_rows(replay *r)
         next->shown->here = NULL;
         r->stop = next->shown->stop;
         r->met = r->met || r->stop.converged;
+        if (plan_has_noise(r->s->p)) /* as in run_measure */
+            figures_hide(&f);
         if (r->listener)
             r->listener->row(r->listener->context, &f);
         r->spare[r->n_spare++] = next->shown; /* it came from there */
