@@ -131,7 +131,7 @@ typedef struct {
     const char *certificate, *key; /* ... and of the node */
     bool insecure;                 /* allows mqtt:// to another machine */
     const char *state;             /* folder for the state that survives a crash; made if it is missing */
-    bool state_process;            /* the state survives a crash of the process, not a loss of power: no disk sync */
+    bool state_process;            /* survives a crash, not a loss of power: no disk sync, unless with noise or masks */
     bool rows_on_disk;             /* clients: dense rows of files go to a scratch file beside the state */
     const char *out;               /* cloud: output folder */
     const char *record;            /* asynchronous mode: file for the record, written at the end; NULL: none */

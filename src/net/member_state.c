@@ -91,7 +91,8 @@ hfsad_status member_open_state(hfsad_member *m, hfsad_error *err)
     m->state = state;
     if (!status)
         status = check_owner(m, err);
-    if (!status && m->s.state_process)
+    /* A state that goes back would repeat masks or noise for another message. */
+    if (!status && m->s.state_process && !spec_has_noise(m->spec) && !spec_cohort(m->spec))
         store_relax(m->state);
     return status;
 }

@@ -298,7 +298,7 @@ struct node {
     double reach;         /* inner node: largest |w_m| so far */
     uint64_t life;        /* current life of the link to the parent; root: number of the last readmission */
     double *u;            /* M */
-    bool too_large;       /* a number to send does not fit into fixed point */
+    bool too_large; /* the UP must not be sent: a number does not fit into fixed point, or its noise is too small */
     uint64_t down_digest[4],
         up_digest[4]; /* secure aggregation: digests of the newest accepted DOWN, and of the DOWN that the UP answers */
 

@@ -121,9 +121,11 @@ void record_child_begins(node *n, size_t c)
     copied->n_tail = copied->unpaid = 0;
 }
 
+/* An unfinished line, which is held in memory, stays unpaid. */
 void record_pay(node *n, size_t c)
 {
-    n->inner.child[c].copied.unpaid = 0;
+    child_copy *copied = &n->inner.child[c].copied;
+    copied->unpaid = copied->n_tail;
 }
 
 static bool is_of_line(char c)

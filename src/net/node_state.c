@@ -50,6 +50,8 @@ static void pass_leaf(const word_transfer *t, node *n)
     words_pass_32(t, &n->leaf.local_steps);
     words_pass_reals(t, n->leaf.slope, n->s.x ? 0 : n->s.rows.count);
     words_pass_reals(t, &n->leaf.eta, 1);
+    if (plan_has_noise(n->s.p)) /* a step that its noise does not cover must not be sent after a restart either */
+        words_pass_flag(t, &n->too_large);
 }
 
 static void pass_begin(const word_transfer *t, const node *n, child_state *child)

@@ -6,6 +6,7 @@
 #include "base/wire.h"
 #include "cell/client.h"
 #include "data/nodes.h"
+#include "plan/tally.h"
 #include "run/anew.h"
 #include "run/save.h"
 
@@ -642,6 +643,15 @@ static hfsad_status find_left(hfsad_run *r, hfsad_error *err)
     return HFSAD_OK;
 }
 
+/* With noise a run shows no figures of its clients' rows, as run_measure. */
+static void hide_row(void *context, const hfsad_figures *figures)
+{
+    const replay_rows *to = context;
+    hfsad_figures hidden = *figures;
+    figures_hide(&hidden);
+    to->row(to->context, &hidden);
+}
+
 static hfsad_status play_record(hfsad_run *r, const char *text, size_t size, const char *path, const replay_rows *rows,
                                 bool *met, hfsad_error *err)
 {
@@ -655,7 +665,9 @@ static hfsad_status play_record(hfsad_run *r, const char *text, size_t size, con
         return status;
     if (r->spec->run.iterations > 0)
         rows->row(rows->context, &first);
-    status = sim_replay(r->sim, text, size, path, rows, met, err);
+    replay_rows to = *rows;
+    const replay_rows hiding = {&to, hide_row};
+    status = sim_replay(r->sim, text, size, path, plan_has_noise(r->plan) ? &hiding : rows, met, err);
     r->unpolished = r->sim->unpolished;
     r->data->left = r->sim->left;
     r->sim->left = NULL;

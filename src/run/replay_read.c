@@ -292,11 +292,14 @@ static hfsad_status read_copy(replay *r, const char *at, size_t i, size_t number
 {
     uint64_t slot;
     const size_t child = read_number(&at, &slot) ? child_in(r, i, slot) : SIZE_MAX;
-    if (*at++ != ' ' || child >= r->s->d->n_inner || !begins_line(at))
+    if (*at++ != ' ' || child >= r->s->d->n_inner)
         return replay_bad_line(r, number, "expected an inner child and its line");
     inner_record *of = &r->inner[child];
     of->copied = of->copied || (of->owned && (of->owned_from == 0 || life_begun(at) == of->owned_from));
-    return of->copied ? HFSAD_OK : read_line_of(r, at, child, number);
+    if (of->copied)
+        return HFSAD_OK;
+    return begins_line(at) ? read_line_of(r, at, child, number)
+                           : replay_bad_line(r, number, "the copy of a line is none of a record");
 }
 
 /* text ends with a 0 */
