@@ -225,8 +225,8 @@ static void test_folder(void **state)
     static sample s;
     static const char *const texts[] = {
         SPEC,
-        "loss: {kind: huber, delta: 0.5}\nlink: {client: {penalty: mcp}}\nfeatures: {standardize: false}\n"
-        "run: {iterations: 200}\noverrides: [{node: e0/c0, loss: {kind: absolute, box: none}, local_steps: 2}]\n",
+        ("loss: {kind: huber, delta: 0.5}\nlink: {client: {penalty: mcp}}\nfeatures: {standardize: false}\n"
+         "run: {iterations: 200}\noverrides: [{node: e0/c0, loss: {kind: absolute, box: none}, local_steps: 2}]\n"),
         "loss: {kind: squared}\nalgorithm: fedprox\nrun: {iterations: 9}\noutput: {clients: false}\n",
         "loss: {kind: absolute}\nfeatures: {intercept: edge, standardize: true}\nrun: {iterations: 300}\n",
         "loss: {kind: squared}\nrun: {iterations: 20}\n",
