@@ -48,8 +48,10 @@ static __device__ double box_slope(const hfsad_loss *loss, double y, double s)
         return hinge_slope(loss, y, s);
     case HFSAD_LOSS_SQUARED_HINGE:
         return squared_hinge_slope(loss, y, s);
-    default:
+    case HFSAD_LOSS_ABSOLUTE:
         return absolute_slope(loss, y, s);
+    default: /* a new loss: no model rather than a wrong one */
+        return NAN;
     }
 }
 #include "math/box_body.h"
