@@ -1,5 +1,5 @@
 /*
- * How fast and how large the core is, beside the machine's own limits, all measured in one run.
+ * Speed and memory of the core, compared with the limits of the machine, all measured in one run.
  *
  *     core [--quick] [--only cache|late|large|growth|gpu] [--clients N]     gpu: up to N clients (1e7), only if it is
  * named

@@ -1,5 +1,5 @@
 /*
- * How fast files become a data set, beside the plain read() of the same files from the page cache:
+ * The speed of reading files into a data set, compared with plain read() of the same files from the page cache:
  * csv_bench [megabytes] [features]. csv: one row per client, 17 digits per number; rows: as many rows, of few clients
  * and in any order; npy: a folder of arrays; svm: LIBSVM text, a third of the features in a row. The files are made in
  * TMPDIR and removed.

@@ -1,5 +1,5 @@
 /*
- * Training beside what one would pick on one machine: sparse quantile regression
+ * Training compared with solvers for one machine: sparse quantile regression
  *
  *     minimise   sum over all rows rho_tau(y - <x, w>)  +  lambda |w|_1
  *
@@ -15,8 +15,8 @@
  */
 #define _GNU_SOURCE
 #include "base/alloc.h"
+#include "data/generated.h"
 #include "data/rows.h"
-#include "lab/generator_population.h"
 #include "run/handle.h"
 #include "run/sim.h"
 #include "run/state.h"

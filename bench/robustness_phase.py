@@ -8,17 +8,20 @@ above 0.05. ("Rules chosen by F" takes the rule of least objective instead, beca
 If the error is above twice the judge's, the objective of both points says why: if ours is the lower one, the least objective is away from the truth,
 and no method that minimises it does better; if not, a better point was missed.
 """
+import concurrent.futures
 import csv
 import json
 import math
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
 import time
 
 import numpy as np
 
-LAMBDA, GAMMA, BOX, LOST = 0.1, 2.4, 5.0, 0.05
+LAMBDA, GAMMA, BOX, LOST, TIMEOUT = 0.1, 2.4, 5.0, 0.05, 1200
 NOISES = ("+20 dB", "0 dB", "-20 dB", "none", "gauss 1%", "gross 20%", "gross 40%", "permuted 20%", "permuted 40%")
 SIZES = ((10, 0.33), (25, 0.34), (100, 0.25), (400, 0.08))
 
@@ -160,7 +163,7 @@ def run(program, folder, *settings):
     shutil.rmtree(folder + "/out", ignore_errors=True)
     before = time.time()
     subprocess.run([program, "run", folder + "/spec.yaml", "--out", folder + "/out", "--threads", "1", "--quiet", *settings],
-                   check=True, capture_output=True, text=True, timeout=1200)
+                   check=True, capture_output=True, text=True, timeout=TIMEOUT)
     seconds = time.time() - before
     with open(folder + "/out/model.csv") as f:
         w = next(np.array(row[1:], float) for row in csv.reader(f) if row[0] == "cloud")
@@ -238,17 +241,42 @@ def report(rows, worst):
               % (r["seed"], r["M"], r["ratio"], r["noise"], r["start"], r["K"], r["p"], r["error"], r["judge"], r["value"], r["value_judge"], r["value_truth"]))
 
 
-def main(first, end, program, folder, worst, json_file, baselines, fixed):
-    rows = []
-    try:
-        for seed in range(first, end):
-            rows.append(dict(seed=seed, **judge(Problem(seed, fixed), program, folder, baselines)))
-            if os.isatty(2):
-                print("\r%d of %d" % (len(rows), end - first), end="", file=__import__("sys").stderr)
-    except KeyboardInterrupt:
-        print("interrupted after %d of %d problems" % (len(rows), end - first))
-    report(rows, worst)
+def solve(seed, fixed, program, keep, baselines):
+    """One problem in a folder of its own. A run that fails or takes too long is a row with the reason."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = "%s/%d" % (keep, seed) if keep else scratch
+        os.makedirs(folder, exist_ok=True)
+        try:
+            return dict(seed=seed, **judge(Problem(seed, fixed), program, folder, baselines))
+        except subprocess.TimeoutExpired:
+            return dict(seed=seed, failed="no end within %d s" % TIMEOUT)
+        except subprocess.CalledProcessError as e:
+            return dict(seed=seed, failed=e.stderr.strip())
+
+
+def solve_all(seeds, jobs, *rest):
+    """The rows in the order of the seeds, whatever the number of jobs; the finished ones if interrupted."""
+    with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
+        tasks = [pool.submit(solve, seed, *rest) for seed in seeds]
+        try:
+            for done, _ in enumerate(concurrent.futures.as_completed(tasks), 1):
+                if os.isatty(2):
+                    print("\r%d of %d" % (done, len(seeds)), end="\r", file=sys.stderr)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            print("interrupted")
+    return [t.result() for t in tasks if t.done() and not t.cancelled() and not t.exception()]
+
+
+def main(seeds, jobs, program, keep, worst, json_file, baselines, fixed):
+    rows = solve_all(seeds, jobs, fixed, program, keep, baselines)
+    failed = [r for r in rows if "failed" in r]
+    rows = [r for r in rows if "failed" not in r]
+    for r in failed:
+        print("seed %d failed: %s" % (r["seed"], r["failed"]))
+    if rows:
+        report(rows, worst)
     if json_file:
         with open(json_file, "w") as f:
-            json.dump(rows, f, indent=1)
-    return any(r["false"] for r in rows)
+            json.dump(rows + failed, f, indent=1)
+    return bool(failed) or any(r["false"] for r in rows)

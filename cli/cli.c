@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Arguments may hold anything, a message is one line. */
+/* Arguments may contain any bytes; a message is one line. */
 static void print_line(const char *head, const char *text)
 {
     fprintf(stderr, "hfsad%s%s: ", *head ? " " : "", head);
@@ -24,7 +24,7 @@ static void print_line(const char *head, const char *text)
     fputc('\n', stderr);
 }
 
-/* The library's messages know of no options: the one that is meant is named behind them. */
+/* The library's messages name no options, so the option is appended to the message. */
 static const char *option_meant(const char *message)
 {
     static const struct {
@@ -74,7 +74,7 @@ int cli_wrong(const char *command, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     const size_t length = strlen(text);
-    if (length && text[length - 1] == '?') /* it says already what would be right */
+    if (length && text[length - 1] == '?') /* the message already says what would be right */
         snprintf(line, sizeof line, "%s", text);
     else
         snprintf(line, sizeof line, "%s; see hfsad%s%s --help", text, *command ? " " : "", command);
@@ -90,7 +90,7 @@ const char *cli_shown(char shown[CLI_SHOWN_SIZE], const char *argument)
         return shown;
     }
     n = CLI_SHOWN_SIZE - 4;
-    while (n > 0 && ((unsigned char)argument[n] & 0xc0) == 0x80) /* not within a character of UTF-8 */
+    while (n > 0 && ((unsigned char)argument[n] & 0xc0) == 0x80) /* not within a UTF-8 character */
         n--;
     memcpy(shown, argument, n);
     memcpy(shown + n, "...", 4);
@@ -101,8 +101,8 @@ const char *cli_nearest(const char *name, const char *const *candidates)
 {
     const size_t length = strlen(name);
     const char *best = NULL;
-    size_t least = (length + 1) / 2 + 1; /* as far as this it is another word, not a slip */
-    char small[CLI_SHOWN_SIZE];          /* the candidates are in small letters */
+    size_t least = (length + 1) / 2 + 1; /* a larger distance means another word, not a typing error */
+    char small[CLI_SHOWN_SIZE];          /* the candidates are in lower case */
     snprintf(small, sizeof small, "%s", name);
     for (char *p = small; *p; p++)
         *p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
@@ -220,7 +220,7 @@ static int unknown_option(const cli_syntax *syntax, const char *command, const c
     return cli_wrong(command, "unknown option '%s'; known: %s", name, list);
 }
 
-/* One option at argv[*at]; *at is left at its last argument. */
+/* Parses one option at argv[*at]; *at ends at its last argument. */
 static int parse_option(const cli_syntax *syntax, int argc, char **argv, int *at)
 {
     const char *argument = argv[*at];
@@ -323,7 +323,7 @@ int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **word
     return CLI_GO;
 }
 
-/* Of C's types only these may be shared by a handler and several threads. */
+/* These are the only C types that a signal handler and several threads may share. */
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_POINTER_LOCK_FREE == 2, "a handler must not wait for a lock");
 static atomic_int interrupted, heeded;
 static const char *_Atomic slow_line;
@@ -333,7 +333,7 @@ static bool slow_timer_made;
 static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
 enum { N_CAUGHT = sizeof caught / sizeof *caught };
 
-/* The second signal of any kind finds the default action and ends the program. */
+/* The second signal meets the default action and ends the program. */
 static void on_interrupt(int number)
 {
     const int kept = errno;
@@ -353,12 +353,12 @@ static void on_slow(int number)
     (void)number;
     if (line && atomic_load(&interrupted) && !atomic_load(&heeded)) {
         const ssize_t written = write(STDERR_FILENO, line, strlen(line)) + write(STDERR_FILENO, "\n", 1);
-        (void)written; /* nowhere to say it */
+        (void)written; /* a failed write cannot be reported */
     }
     errno = kept;
 }
 
-/* A signal that is ignored stays so: a shell starts background jobs like that, nohup everything. */
+/* An ignored signal stays ignored: shells start background jobs so, and nohup does the same. */
 static void catch_signal(int number, void (*handler)(int))
 {
     struct sigaction old, action = {.sa_handler = handler, .sa_flags = SA_RESTART};
@@ -378,7 +378,7 @@ int cli_interrupted(void)
     return atomic_load(&interrupted);
 }
 
-/* timer_settime is among the few calls that a handler may make; it raises SIGALRM. */
+/* A handler may call timer_settime, which raises SIGALRM. */
 void cli_when_slow(const char *line)
 {
     atomic_store(&slow_line, line);
@@ -393,7 +393,7 @@ void cli_interrupts_heed(void)
     atomic_store(&heeded, 1);
 }
 
-/* An earlier write may have failed, of which stdio keeps no reason: the pipe is asked. */
+/* An earlier write may have failed, and stdio keeps no reason, so the pipe is checked. */
 static bool reader_is_gone(int reason)
 {
     struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
@@ -432,7 +432,7 @@ int cli_apply_sets(hfsad_spec *spec, const cli_texts *sets, const char *command)
                              (int)sizeof((hfsad_setting *)NULL)->key - 1);
         snprintf(key, sizeof key, "%.*s", (int)length, text);
         if (hfsad_spec_set(spec, key, equals + 1, &err)) {
-            hfsad_error named = {.status = err.status}; /* by the option that a person typed */
+            hfsad_error named = {.status = err.status}; /* names the option that the user typed */
             snprintf(named.message, sizeof named.message, "--set %.*s", (int)sizeof named.message - 7, err.message);
             return cli_fail(&named);
         }

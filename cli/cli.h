@@ -40,7 +40,7 @@ int cmd_show(int argc, char **argv);
 int cmd_dash(int argc, char **argv);
 
 typedef enum {
-    CLI_FLAG,   /* bool *: true where given */
+    CLI_FLAG,   /* bool *: true if given */
     CLI_TEXT,   /* const char **: points into argv, never empty */
     CLI_NEEDED, /* the same, NULL before the call; must be given */
     CLI_WHOLE,  /* int64_t *: least <= value <= most */
@@ -78,12 +78,12 @@ typedef struct {
 enum { CLI_GO = -1 };
 
 /*
- * Options and words in any order, `--name value` and `--name=value`; `--` ends the options; --help and -h print the
- * help. words (may be NULL where most_words is 0) has room for most_words and is filled up with NULL. Returns CLI_GO,
- * or the exit status where the command is over: after the help, or after a line on stderr that says what is wrong.
+ * Parses options and words in any order: `--name value` and `--name=value`; `--` ends the options; --help and -h print
+ * the help. words (may be NULL if most_words is 0) has room for most_words and is filled up with NULL. Returns CLI_GO,
+ * or the exit status if the command is over: after the help, or after an error message.
  */
 int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **words);
-/* From now on called in place of the printed help; NULL: the help again. */
+/* Replaces the printed help by a callback; NULL: prints the help again. */
 typedef void (*cli_describer)(const cli_syntax *syntax);
 void cli_describe_with(cli_describer describer);
 
@@ -91,10 +91,10 @@ void cli_describe_with(cli_describer describer);
 int cli_fail(const hfsad_error *err);
 /* The message of the last cli_fail; "" if there was none. */
 const char *cli_last_failure(void);
-/* "hfsad run: message; see hfsad run --help" on stderr (no hint where the message ends in "?"); returns CLI_WRONG. */
+/* Prints "hfsad run: message; see hfsad run --help" on stderr (no hint if the message ends in "?"); returns
+ * CLI_WRONG. */
 __attribute__((format(printf, 2, 3))) int cli_wrong(const char *command, const char *format, ...);
-/* The candidate nearest to name, small and capital letters being the same; NULL where none is near. candidates ends
- * with NULL. */
+/* The candidate nearest to name, ignoring case; NULL if none is near. candidates ends with NULL. */
 const char *cli_nearest(const char *name, const char *const *candidates);
 /* An argument as a message shows it: the first 60 bytes or so. */
 enum { CLI_SHOWN_SIZE = 64 };
@@ -103,24 +103,25 @@ const char *cli_shown(char shown[CLI_SHOWN_SIZE], const char *argument);
 /* Puts every KEY=VALUE of --set into the spec; CLI_GO, or the exit status after a line on stderr. */
 int cli_apply_sets(hfsad_spec *spec, const cli_texts *sets, const char *command);
 
-/* Numbers of the command line, whole text used; NaN and infinities are refused, least and most are allowed. */
+/* Numbers of the command line: the whole text must be a number; NaN and infinities are refused; least and most are
+ * allowed. */
 bool cli_read_real(const char *text, double least, double most, double *value);
 bool cli_read_whole(const char *text, double least, double most, int64_t *value);
 
 /* Ctrl-C, SIGTERM and SIGHUP raise a flag once; a second one ends the program at once. */
 void cli_catch_interrupts(void);
-/* The signal that came, 0 for none. Any thread may ask. */
+/* The signal that arrived; 0: none. Any thread may call this. */
 int cli_interrupted(void);
 /*
- * The line (without a newline; NULL: none) is said on stderr where half a second after the signal cli_interrupts_heed
- * has not been called. It must outlive the program's work. To be called before cli_catch_interrupts.
+ * The line (without a newline; NULL: none) is printed on stderr if cli_interrupts_heed has not been called half a
+ * second after the signal. The line must outlive the program's work. Call before cli_catch_interrupts.
  */
 void cli_when_slow(const char *line);
 void cli_interrupts_heed(void);
 
 /*
- * Flushes stdout; status, or CLI_FAILED with a line on stderr where it could not be written. Where the reader went away
- * (hfsad settings | head) nothing is said and the status is that of a program ended by SIGPIPE.
+ * Flushes stdout. Returns status, or CLI_FAILED with a line on stderr if stdout could not be written. If the reader
+ * closed the pipe (hfsad settings | head), nothing is printed and the status is that of a program ended by SIGPIPE.
  */
 int cli_finish_stdout(int status);
 

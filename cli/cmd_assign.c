@@ -1,4 +1,4 @@
-/* hfsad assign: the groups of clients that were not in the training, by their rows. */
+/* hfsad assign: finds the groups of clients that were not in the training, from their rows. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ static int parse_arguments(assign_arguments *a, int argc, char **argv)
     return cli_parse(&syntax, argc, argv, NULL);
 }
 
-static bool put(void *context, const char *text, size_t length, size_t done, size_t rows)
+static bool write_text(void *context, const char *text, size_t length, size_t done, size_t rows)
 {
     (void)context;
     (void)done;
@@ -38,15 +38,15 @@ static bool put(void *context, const char *text, size_t length, size_t done, siz
     return fwrite(text, 1, length, stdout) == length;
 }
 
-static int carry_out(const assign_arguments *a)
+static int assign_clients(const assign_arguments *a)
 {
     hfsad_error err = {0};
-    return hfsad_assign_table(a->model, a->data, put, NULL, &err) ? cli_fail(&err) : cli_finish_stdout(CLI_DONE);
+    return hfsad_assign_table(a->model, a->data, write_text, NULL, &err) ? cli_fail(&err) : cli_finish_stdout(CLI_DONE);
 }
 
 int cmd_assign(int argc, char **argv)
 {
     assign_arguments a = {0};
     const int status = parse_arguments(&a, argc, argv);
-    return status == CLI_GO ? carry_out(&a) : status;
+    return status == CLI_GO ? assign_clients(&a) : status;
 }

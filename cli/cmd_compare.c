@@ -21,11 +21,11 @@ typedef struct {
     record_options record;
 } compare_arguments;
 
-/* A run to make, or one that is there. */
+/* A run to train, or an existing run. */
 typedef struct {
-    const char *spec_path; /* NULL: its folder was given, or it is of the history */
-    bool recalled;         /* of the history, and read */
-    char set[40];          /* "algorithm=fedavg"; empty: as the spec says */
+    const char *spec_path; /* NULL: the word was a folder, or a run of the history */
+    bool recalled;         /* a run of the history that was read */
+    char set[40];          /* "algorithm=fedavg"; empty: as in the spec */
 } compare_task;
 
 typedef struct {
@@ -33,7 +33,7 @@ typedef struct {
     comparison c;
     compare_task *tasks; /* one per run of c */
     size_t room;         /* of tasks and of c.runs */
-    bool diverged;       /* one of the runs */
+    bool diverged;       /* a run diverged */
 } compare_session;
 
 static const char *const AGAINST[] = {"iterations", "rounds", "bytes", "seconds", NULL};
@@ -87,7 +87,7 @@ static int parse_arguments(compare_arguments *a, int argc, char **argv)
     return cli_parse(&syntax, argc, argv, a->words);
 }
 
-/* The next part of a list "a,b,c" at *at, which moves on; false behind the last. part: what fits of it. */
+/* The next part of a list "a,b,c" at *at, which advances; false after the last. part: as much as fits. */
 static bool next_part(const char **at, char *part, size_t size)
 {
     if (!*at)
@@ -126,7 +126,7 @@ static bool name_taken(const compare_session *s, const char *name)
     return false;
 }
 
-/* Adds a run; the name is taken over, and gets a number where another run has it. */
+/* Adds a run and takes ownership of its name, which gets a number if another run has it. */
 static int add_run(compare_session *s, compare_task task, char *name, const char *folder)
 {
     const size_t size = (name ? strlen(name) : 0) + 16;
@@ -160,7 +160,8 @@ static char *folder_name(const char *path)
     return strndup(path + first, end - first);
 }
 
-/* The settings of a run: those of the command line, then its algorithm. room: of the texts, freed by the caller. */
+/* The settings of a run: those of the command line, then its algorithm. room: memory of the texts, freed by the
+ * caller. */
 static run_arguments arguments_of(const compare_session *s, size_t i, const char **room)
 {
     run_arguments a = {.force = s->args.force,
@@ -266,7 +267,7 @@ static bool same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* A folder that was given stays as it is. */
+/* A given folder does not change. */
 static hfsad_status check_folders(const compare_session *s, hfsad_error *err)
 {
     for (size_t i = 0; i < s->c.n_runs; i++)
@@ -277,7 +278,7 @@ static hfsad_status check_folders(const compare_session *s, hfsad_error *err)
     return HFSAD_OK;
 }
 
-/* What can be wrong is found before the first run. */
+/* Checks everything before the first run. */
 static int check_all(compare_session *s, const char **room, const char *command)
 {
     hfsad_error err = {0};
@@ -332,7 +333,7 @@ static int write_all(const compare_session *s)
     return status ? cli_fail(&err) : CLI_GO;
 }
 
-static int carry_out(compare_session *s, const char **room, const char *command)
+static int compare_specs(compare_session *s, const char **room, const char *command)
 {
     int status = check_all(s, room, command);
     if (status == CLI_GO)
@@ -349,7 +350,7 @@ static int carry_out(compare_session *s, const char **room, const char *command)
     return cli_finish_stdout(s->diverged ? CLI_FAILED : CLI_DONE);
 }
 
-/* Every word, of which there is one at least, by every algorithm of the list. */
+/* Combines every word (at least one) with every algorithm of the list. */
 static size_t most_runs(const compare_arguments *a)
 {
     size_t words = 1, algorithms = 1;
@@ -378,7 +379,7 @@ static int compare(compare_session *s, int argc, char **argv)
     if (status == CLI_GO)
         status = list_runs(s, argv[0]);
     if (status == CLI_GO)
-        status = carry_out(s, room, argv[0]);
+        status = compare_specs(s, room, argv[0]);
     free(room);
     return status;
 }

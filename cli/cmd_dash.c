@@ -15,34 +15,19 @@ typedef struct {
     bool quiet;
 } dash_arguments;
 
-static int parse(dash_arguments *a, int argc, char **argv)
+static int parse_arguments(dash_arguments *a, int argc, char **argv)
 {
     const cli_option options[] = {
-        {.name = "listen",
-         .kind = CLI_TEXT,
-         .value = &a->listen,
-         .operand = "HOST:PORT",
-         .help = "address (127.0.0.1:8080); with port 0 the system chooses one"},
-        {.name = "history",
-         .kind = CLI_TEXT,
-         .value = &a->history,
-         .operand = "FILE",
-         .help = "history of runs; by default HFSAD_HISTORY or\n"
-                 "~/.local/share/hfsad/runs.db"},
-        {.name = "keys",
-         .kind = CLI_TEXT,
-         .value = &a->keys,
-         .operand = "DIR",
-         .help = "folder with dash.crt, dash.key and dash.token: HTTPS, and\n"
-                 "every request needs the token; needed beyond this machine"},
-        {.name = "run",
-         .kind = CLI_WHOLE,
-         .value = &a->run,
-         .least = 0,
-         .most = 1e15,
-         .operand = "ID",
-         .help = "begin with the page of this run"},
-        {.name = "quiet", .kind = CLI_FLAG, .value = &a->quiet, .help = "do not print the address"},
+        {"listen", CLI_TEXT, &a->listen, 0, 0, NULL, "HOST:PORT",
+         "address (127.0.0.1:8080); with port 0 the system chooses one"},
+        {"history", CLI_TEXT, &a->history, 0, 0, NULL, "FILE",
+         "history of runs; by default HFSAD_HISTORY or\n"
+         "~/.local/share/hfsad/runs.db"},
+        {"keys", CLI_TEXT, &a->keys, 0, 0, NULL, "DIR",
+         "folder with dash.crt, dash.key and dash.token: HTTPS, and\n"
+         "every request needs the token; needed beyond this machine"},
+        {"run", CLI_WHOLE, &a->run, 0, 1e15, NULL, "ID", "begin with the page of this run"},
+        {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "do not print the address"},
     };
     const cli_syntax syntax = {
         .usage = "dash [--listen HOST:PORT] [--history FILE] [--keys DIR]",
@@ -67,7 +52,7 @@ static bool stopped(void)
     return cli_interrupted() != 0;
 }
 
-/* The first socket that systemd, or `hfsad run --dash`, hands over; -1: none. */
+/* The first socket passed by systemd or by `hfsad run --dash`; -1: none. */
 static int given_socket(void)
 {
     const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
@@ -83,9 +68,9 @@ int cmd_dash(int argc, char **argv)
     hfsad_error err = {0};
     history *h;
     server *s = NULL;
-    int status = parse(&a, argc, argv);
+    int status = parse_arguments(&a, argc, argv);
     if (status == CLI_GO)
-        status = record_open(&h, a.history, HISTORY_CREATE); /* an empty one is a page, too */
+        status = record_open(&h, a.history, HISTORY_CREATE); /* an empty history is shown, too */
     if (status != CLI_GO)
         return status;
     const server_settings settings = {.address = a.listen, .keys = a.keys, .socket = given_socket()};

@@ -1,4 +1,4 @@
-/* hfsad evaluate: how well trained models do on held-out rows. */
+/* hfsad evaluate: how well trained models predict held-out rows. */
 #include "cli.h"
 #include "progress.h"
 
@@ -72,7 +72,7 @@ static bool draw_progress(void *context, size_t done, size_t clients)
     return !cli_interrupted();
 }
 
-static int carry_out(const evaluate_arguments *a)
+static int evaluate_models(const evaluate_arguments *a)
 {
     hfsad_error err = {0};
     display d = {.quiet = a->quiet};
@@ -111,5 +111,5 @@ int cmd_evaluate(int argc, char **argv)
 {
     evaluate_arguments a = {.with = HFSAD_WITH_AUTO};
     const int status = parse_arguments(&a, argc, argv);
-    return status == CLI_GO ? carry_out(&a) : status;
+    return status == CLI_GO ? evaluate_models(&a) : status;
 }

@@ -1,4 +1,4 @@
-/* hfsad generate: data of a known law, their truth and a spec to run them with. */
+/* hfsad generate: draws data from a known distribution, and writes the truth and a spec. */
 #include "generate.h"
 
 #include "cli.h"
@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is larger than this is a slip of the pen: it would fill a disk. */
+/* Larger values are typing errors: the data would fill a disk. */
 static const double CLIENTS_MOST = 1e8, NUMBERS_MOST = 1e12;
 
-/* As run.seed has it. */
+/* The range of run.seed. */
 static const int64_t SEED_MOST = INT64_C(1) << 53;
 
 const char *const generate_kind_names[KINDS + 1] = {"phase-retrieval", "quantile", "clustered", NULL};
@@ -30,7 +30,7 @@ enum { OPTIONS_MOST = 40 };
 typedef struct {
     size_t count;
     cli_option rows[OPTIONS_MOST];
-    unsigned kinds[OPTIONS_MOST]; /* whose option it is: bits 1 << generate_kind */
+    unsigned kinds[OPTIONS_MOST]; /* kinds that have the option: bits 1 << generate_kind */
 } option_list;
 
 enum { OF_PHASE = 1 << KIND_PHASE_RETRIEVAL, OF_CLUSTERED = 1 << KIND_CLUSTERED };
@@ -157,7 +157,7 @@ static int unknown_kind(const char *command, const char *kind)
     return cli_wrong(command, "unknown kind of data '%s'; known: phase-retrieval, quantile, clustered", shown);
 }
 
-/* The options depend on the kind of data, which may come after some of them. *kind: KINDS for none. */
+/* Options depend on the kind of data, which may come after some of them. *kind: KINDS for none. */
 static int find_kind(const option_list *list, int argc, char **argv, generate_kind *kind)
 {
     const char *word = NULL;
@@ -265,7 +265,7 @@ static int task_of(int loss)
                                                        : TASK_REGRESSION;
 }
 
-/* Options of a noise law or a loss that is not the one in force. */
+/* Options of a noise distribution or a loss that is not in use. */
 static int check_applies(const generate_arguments *a, const char *command)
 {
     const struct {
@@ -306,7 +306,7 @@ static int read_names(generate_arguments *a, const char *command)
 }
 
 /* Choices that depend on others. */
-static int settle(generate_arguments *a, const char *command)
+static int settle_arguments(generate_arguments *a, const char *command)
 {
     if (a->rows < 0)
         a->rows = a->kind == KIND_PHASE_RETRIEVAL ? 1 : 100;
@@ -393,7 +393,7 @@ static int check_minority(const generate_arguments *a, const char *command)
     return CLI_GO;
 }
 
-/* A folder is never replaced: what else it holds would be lost. */
+/* An existing folder is never replaced, because its other files would be lost. */
 static int check_files(const generate_arguments *a, const char *command)
 {
     char names[FILES_MOST][FILE_NAME_SIZE];
@@ -409,7 +409,7 @@ static int check_files(const generate_arguments *a, const char *command)
     return CLI_GO;
 }
 
-/* What no single option can see. */
+/* Checks that involve several options. */
 static int check_arguments(const generate_arguments *a, const char *command)
 {
     int status = check_size(a, command);
@@ -422,7 +422,7 @@ static int check_arguments(const generate_arguments *a, const char *command)
 
 /* ---- final output ---- */
 
-/* Quoted for a shell where it needs to be. */
+/* Quotes an argument for a shell if necessary. */
 static void print_path(const char *folder, const char *name)
 {
     const size_t plain = strspn(folder, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-");
@@ -518,7 +518,7 @@ int cmd_generate(int argc, char **argv)
     if (status == CLI_GO)
         status = read_names(&a, argv[0]);
     if (status == CLI_GO)
-        status = settle(&a, argv[0]);
+        status = settle_arguments(&a, argv[0]);
     if (status == CLI_GO)
         status = check_arguments(&a, argv[0]);
     if (status != CLI_GO)

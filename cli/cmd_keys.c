@@ -115,7 +115,7 @@ static bool is_issued(const char *dir, const char *path)
 
 static bool read_nodes(const char *file, node_list *inner, node_list *clients, int *reason)
 {
-    static const char later[] = "later "; /* a client that came to the list while the run went on */
+    static const char later[] = "later "; /* a client that joined during the run */
     char *line = NULL;
     size_t size = 0;
     bool good = add_node(inner, "cloud", 5);
@@ -132,7 +132,7 @@ static bool read_nodes(const char *file, node_list *inner, node_list *clients, i
     return f && good;
 }
 
-/* Cloud, edges and clients of a list; without --force only those that have no certificate yet. */
+/* Cloud, edges and clients of a list; without --force only nodes without a certificate. */
 static int issue_all(const char *dir, const char *file, int days, bool force)
 {
     node_list inner = {0}, clients = {0};
@@ -300,7 +300,7 @@ static int unknown_action(const char *action)
 }
 
 typedef struct {
-    const char *out, *place, *nodes; /* nodes: a list of those to issue for */
+    const char *out, *place, *nodes; /* nodes: a list of nodes to issue certificates for */
     cli_texts sets;
 } broker_place;
 

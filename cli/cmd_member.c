@@ -26,11 +26,11 @@ typedef struct {
     hfsad_spec *spec;
     progress progress;
     bool draws;               /* progress has begun */
-    bool continues;           /* its state folder was there */
-    int status;               /* of the end */
+    bool continues;           /* its state folder existed */
+    int status;               /* exit status */
     record_options recording; /* cloud */
     record record;
-    observation *watched; /* the nodes of a federation with --dash; NULL: they are not */
+    observation *watched; /* the nodes of a federation with --dash; NULL: not watched */
 } session;
 
 /* ---- options ---- */
@@ -43,55 +43,25 @@ static const char *const places[] = {"memory", "disk", NULL};
 static size_t common_options(session *a, cli_option *o)
 {
     const cli_option all[] = {
-        {.name = "set",
-         .kind = CLI_TEXTS,
-         .value = &a->sets,
-         .operand = "KEY=VALUE",
-         .help = "override a setting of the spec; use the same for all nodes"},
-        {.name = "broker",
-         .kind = CLI_TEXT,
-         .value = &a->member.broker,
-         .operand = "URL",
-         .help = "mqtts://host[:8883], mqtt://host[:1883] or unix:///socket\n"
-                 "(mqtt://localhost); the nodes of a clustered broker with commas\nbetween them"},
-        {.name = "state",
-         .kind = CLI_TEXT,
-         .value = &a->member.state,
-         .operand = "DIR",
-         .help = "folder for the state that survives a crash (spec-state/NAME)"},
-        {.name = "durability",
-         .kind = CLI_CHOICE,
-         .value = &a->durability,
-         .choices = durabilities,
-         .operand = "power|process",
-         .help = "failures that a state survives: power (the default): loss of\n"
-                 "power, by one disk sync per round; process: a crash only"},
-        {.name = "keepalive",
-         .kind = CLI_WHOLE,
-         .value = &a->keepalive,
-         .least = 5,
-         .most = 65535,
-         .operand = "SECONDS",
-         .help = "probe a connection after this number of silent seconds; a\n"
-                 "dead one is detected after at most twice that (30)"},
-        {.name = "metrics",
-         .kind = CLI_TEXT,
-         .value = &a->member.metrics,
-         .operand = "HOST:PORT",
-         .help = "serve metrics for Prometheus at this address, such as\n"
-                 "127.0.0.1:9100, without access control"},
-        {.name = "log",
-         .kind = CLI_CHOICE,
-         .value = &a->log.form,
-         .choices = member_forms,
-         .operand = "text|json",
-         .help = "format of the log on stderr (text)"},
-        {.name = "log-level",
-         .kind = CLI_CHOICE,
-         .value = &a->log.level,
-         .choices = member_levels,
-         .operand = "LEVEL",
-         .help = "error, warning, info (the default) or debug"},
+        {"set", CLI_TEXTS, &a->sets, 0, 0, NULL, "KEY=VALUE",
+         "override a setting of the spec; use the same for all nodes"},
+        {"broker", CLI_TEXT, &a->member.broker, 0, 0, NULL, "URL",
+         "mqtts://host[:8883], mqtt://host[:1883] or unix:///socket\n"
+         "(mqtt://localhost); the nodes of a clustered broker with commas\nbetween them"},
+        {"state", CLI_TEXT, &a->member.state, 0, 0, NULL, "DIR",
+         "folder for the state that survives a crash (spec-state/NAME)"},
+        {"durability", CLI_CHOICE, &a->durability, 0, 0, durabilities, "power|process",
+         "failures that a state survives: power (the default): loss of\n"
+         "power, by one disk sync per round; process: a crash only"},
+        {"keepalive", CLI_WHOLE, &a->keepalive, 5, 65535, NULL, "SECONDS",
+         "probe a connection after this number of silent seconds; a\n"
+         "dead one is detected after at most twice that (30)"},
+        {"metrics", CLI_TEXT, &a->member.metrics, 0, 0, NULL, "HOST:PORT",
+         "serve metrics for Prometheus at this address, such as\n"
+         "127.0.0.1:9100, without access control"},
+        {"log", CLI_CHOICE, &a->log.form, 0, 0, member_forms, "text|json", "format of the log on stderr (text)"},
+        {"log-level", CLI_CHOICE, &a->log.level, 0, 0, member_levels, "LEVEL",
+         "error, warning, info (the default) or debug"},
     };
     memcpy(o, all, sizeof all);
     return sizeof all / sizeof *all;
@@ -100,38 +70,19 @@ static size_t common_options(session *a, cli_option *o)
 static size_t key_options(session *a, cli_option *o)
 {
     const cli_option all[] = {
-        {.name = "keys",
-         .kind = CLI_TEXT,
-         .value = &a->member.keys,
-         .operand = "DIR",
-         .help = "folder made by hfsad keys, with ca.crt and the node's files\n"
-                 "below nodes/"},
-        {.name = "ca",
-         .kind = CLI_TEXT,
-         .value = &a->member.ca,
-         .operand = "FILE",
-         .help = "instead of --keys: certificate of the authority"},
-        {.name = "certificate",
-         .kind = CLI_TEXT,
-         .value = &a->member.certificate,
-         .operand = "FILE",
-         .help = "instead of --keys: certificate of the node"},
-        {.name = "key",
-         .kind = CLI_TEXT,
-         .value = &a->member.key,
-         .operand = "FILE",
-         .help = "instead of --keys: private key of the node"},
-        {.name = "secret",
-         .kind = CLI_TEXT,
-         .value = &a->member.secret,
-         .operand = "FILE",
-         .help = "without certificates: a secret of all nodes of this run, by\n"
-                 "which they know their messages; a new one for every run"},
-        {.name = "insecure",
-         .kind = CLI_FLAG,
-         .value = &a->member.insecure,
-         .help = "allow mqtt:// to another machine: without TLS, everyone on\n"
-                 "the network path can read and change all messages"},
+        {"keys", CLI_TEXT, &a->member.keys, 0, 0, NULL, "DIR",
+         "folder made by hfsad keys, with ca.crt and the node's files\n"
+         "below nodes/"},
+        {"ca", CLI_TEXT, &a->member.ca, 0, 0, NULL, "FILE", "instead of --keys: certificate of the authority"},
+        {"certificate", CLI_TEXT, &a->member.certificate, 0, 0, NULL, "FILE",
+         "instead of --keys: certificate of the node"},
+        {"key", CLI_TEXT, &a->member.key, 0, 0, NULL, "FILE", "instead of --keys: private key of the node"},
+        {"secret", CLI_TEXT, &a->member.secret, 0, 0, NULL, "FILE",
+         "without certificates: a secret of all nodes of this run, by\n"
+         "which they know their messages; a new one for every run"},
+        {"insecure", CLI_FLAG, &a->member.insecure, 0, 0, NULL, NULL,
+         "allow mqtt:// to another machine: without TLS, everyone on\n"
+         "the network path can read and change all messages"},
     };
     memcpy(o, all, sizeof all);
     return sizeof all / sizeof *all;
@@ -140,24 +91,12 @@ static size_t key_options(session *a, cli_option *o)
 static size_t inner_options(session *a, cli_option *o)
 {
     const cli_option all[] = {
-        {.name = "broker-below",
-         .kind = CLI_TEXT,
-         .value = &a->member.below,
-         .operand = "URL",
-         .help = "broker of the children, if it differs"},
-        {.name = "record",
-         .kind = CLI_TEXT,
-         .value = &a->member.record,
-         .operand = "FILE",
-         .help = "asynchronous mode: file for the record, written at the end"},
-        {.name = "linger",
-         .kind = CLI_REAL,
-         .value = &a->member.linger,
-         .least = 0,
-         .most = 1e6,
-         .operand = "SECONDS",
-         .help = "after the run: end this process after this number of silent\n"
-                 "seconds (6)"},
+        {"broker-below", CLI_TEXT, &a->member.below, 0, 0, NULL, "URL", "broker of the children, if it differs"},
+        {"record", CLI_TEXT, &a->member.record, 0, 0, NULL, "FILE",
+         "asynchronous mode: file for the record, written at the end"},
+        {"linger", CLI_REAL, &a->member.linger, 0, 1e6, NULL, "SECONDS",
+         "after the run: end this process after this number of silent\n"
+         "seconds (6)"},
     };
     memcpy(o, all, sizeof all);
     return sizeof all / sizeof *all;
@@ -166,21 +105,12 @@ static size_t inner_options(session *a, cli_option *o)
 static size_t cloud_options(session *a, cli_option *o)
 {
     const cli_option all[] = {
-        {.name = "out",
-         .kind = CLI_TEXT,
-         .value = &a->member.out,
-         .operand = "DIR",
-         .help = "output folder (spec-out)"},
+        {"out", CLI_TEXT, &a->member.out, 0, 0, NULL, "DIR", "output folder (spec-out)"},
         RECORD_OPTIONS(&a->recording),
         DASH_OPTIONS(&a->recording),
-        {.name = "record-in",
-         .kind = CLI_WHOLE,
-         .value = &a->recording.run,
-         .least = 1,
-         .most = 1e15,
-         .operand = "ID",
-         .help = "add to this run of the history, as hfsad up does"},
-        {.name = "quiet", .kind = CLI_FLAG, .value = &a->quiet, .help = "no progress, no table"},
+        {"record-in", CLI_WHOLE, &a->recording.run, 1, 1e15, NULL, "ID",
+         "add to this run of the history, as hfsad up does"},
+        {"quiet", CLI_FLAG, &a->quiet, 0, 0, NULL, NULL, "no progress, no table"},
     };
     memcpy(o, all, sizeof all);
     return sizeof all / sizeof *all;
@@ -189,12 +119,8 @@ static size_t cloud_options(session *a, cli_option *o)
 static size_t edge_options(session *a, cli_option *o)
 {
     const cli_option all[] = {
-        {.name = "name", .kind = CLI_NEEDED, .value = &a->member.name, .operand = "PATH", .help = "such as edge1"},
-        {.name = "broker-above",
-         .kind = CLI_TEXT,
-         .value = &a->member.above,
-         .operand = "URL",
-         .help = "broker of the parent, if it differs"},
+        {"name", CLI_NEEDED, &a->member.name, 0, 0, NULL, "PATH", "such as edge1"},
+        {"broker-above", CLI_TEXT, &a->member.above, 0, 0, NULL, "URL", "broker of the parent, if it differs"},
     };
     memcpy(o, all, sizeof all);
     return sizeof all / sizeof *all;
@@ -203,43 +129,23 @@ static size_t edge_options(session *a, cli_option *o)
 static size_t client_options(session *a, cli_option *o)
 {
     const cli_option all[] = {
-        {.name = "name",
-         .kind = CLI_TEXT,
-         .value = &a->member.name,
-         .operand = "PATH",
-         .help = "such as edge1/client7"},
-        {.name = "all-of",
-         .kind = CLI_TEXT,
-         .value = &a->member.all_of,
-         .operand = "EDGE",
-         .help = "instead of --name: all clients of an edge or of the cloud"},
-        {.name = "data",
-         .kind = CLI_TEXT,
-         .value = &a->member.data_file,
-         .operand = "FILE",
-         .help = "rows of the client, or data of the whole federation, from\n"
-                 "which the client reads its own rows; by default data of\n"
-                 "the spec"},
-        {.name = "audit",
-         .kind = CLI_TEXT,
-         .value = &a->member.audit,
-         .operand = "FILE",
-         .help = "add a line to this file for every question that this client\n"
-                 "is asked, and whether it answered"},
-        {.name = "rows",
-         .kind = CLI_CHOICE,
-         .value = &a->rows,
-         .choices = places,
-         .operand = "memory|disk",
-         .help = "place of dense rows: memory (the default), or disk: a\n"
-                 "scratch file beside the state folder, if the rows exceed\n"
-                 "the memory; the results are the same"},
-        {.name = "out",
-         .kind = CLI_TEXT,
-         .value = &a->member.out,
-         .operand = "DIR",
-         .help = "write the client's own model to DIR/model.csv at the end;\n"
-                 "not with algorithm star, whose model is the cloud's"},
+        {"name", CLI_TEXT, &a->member.name, 0, 0, NULL, "PATH", "such as edge1/client7"},
+        {"all-of", CLI_TEXT, &a->member.all_of, 0, 0, NULL, "EDGE",
+         "instead of --name: all clients of an edge or of the cloud"},
+        {"data", CLI_TEXT, &a->member.data_file, 0, 0, NULL, "FILE",
+         "rows of the client, or data of the whole federation, from\n"
+         "which the client reads its own rows; by default data of\n"
+         "the spec"},
+        {"audit", CLI_TEXT, &a->member.audit, 0, 0, NULL, "FILE",
+         "add a line to this file for every question that this client\n"
+         "is asked, and whether it answered"},
+        {"rows", CLI_CHOICE, &a->rows, 0, 0, places, "memory|disk",
+         "place of dense rows: memory (the default), or disk: a\n"
+         "scratch file beside the state folder, if the rows exceed\n"
+         "the memory; the results are the same"},
+        {"out", CLI_TEXT, &a->member.out, 0, 0, NULL, "DIR",
+         "write the client's own model to DIR/model.csv at the end;\n"
+         "not with algorithm star, whose model is the cloud's"},
     };
     memcpy(o, all, sizeof all);
     return sizeof all / sizeof *all;
@@ -253,7 +159,7 @@ static size_t role_options(session *a, hfsad_role role, cli_option *o)
     return n + (role == HFSAD_ROLE_CLOUD ? cloud_options(a, o + n) : edge_options(a, o + n));
 }
 
-static int parse(session *a, hfsad_role role, int argc, char **argv)
+static int parse_arguments(session *a, hfsad_role role, int argc, char **argv)
 {
     static const char *const usages[] = {
         [HFSAD_ROLE_CLOUD] = "cloud SPEC.yaml [--broker URL] [--keys DIR] [--state DIR] [--out DIR] ...",
@@ -359,8 +265,8 @@ static void on_row(void *context, const hfsad_figures *row, const double *model,
     record_row(&((session *)context)->record, row, model, width);
 }
 
-/* Before the first row there may be training for the start; the rate is then that of this life's own iterations. */
-static void draw(session *c, const hfsad_turn *now)
+/* Before the first row there may be training for the start; the rate then counts only this process's iterations. */
+static void draw_progress(session *c, const hfsad_turn *now)
 {
     char detail[100];
     if (!c->draws && now->round > 0 && !now->figures)
@@ -389,7 +295,7 @@ static bool on_turn(void *context, const hfsad_turn *now)
 {
     session *c = context;
     if (c->member.role == HFSAD_ROLE_CLOUD)
-        draw(c, now);
+        draw_progress(c, now);
     if (cli_interrupted())
         cli_interrupts_heed();
     return !cli_interrupted();
@@ -410,7 +316,7 @@ static void on_end(void *context, const hfsad_member_end *end)
 
 /* ---- the command ---- */
 
-/* A lack of memory, a disk that fails and a clock that is wrong may be over when the process is started again. */
+/* A lack of memory, a failing disk and a wrong clock may be over when the process is started again. */
 static int fail_member(const hfsad_error *err)
 {
     const int status = cli_fail(err);
@@ -418,8 +324,8 @@ static int fail_member(const hfsad_error *err)
                                                                                                         : status;
 }
 
-/* The cloud is the one process that sees the rows. Its nodes are watched for the dashboard: that needs a certificate
- * for the observer, which not every cloud has. */
+/* Only the cloud sees the rows. Its nodes are watched for the dashboard, which needs a certificate for the observer;
+ * some clouds do not have it. */
 static int enter_history(session *c)
 {
     const recorder_start start = {
@@ -446,7 +352,7 @@ static int enter_history(session *c)
     return CLI_GO;
 }
 
-/* The list of nodes has grown: this program again, with the same words and from its state folder. */
+/* The list of nodes has grown: executes this program again with the same arguments and its state folder. */
 static void begin_anew(void)
 {
     char words[1 << 16], *argv[1024];
@@ -491,8 +397,8 @@ static int run_member(session *c)
     return ended;
 }
 
-/* "spec-out" for the cloud, "spec-state/NAME" for the state; NULL: no memory. The folder of all states goes with the
- * last state in it. */
+/* "spec-out" for the cloud, "spec-state/NAME" for the state; NULL: no memory. The folder of all states is removed with
+ * its last state. */
 static int run_in_folders(session *c)
 {
     const bool is_cloud = c->member.role == HFSAD_ROLE_CLOUD;
@@ -530,7 +436,7 @@ int member_command(hfsad_role role, int argc, char **argv)
         fputs("hfsad: not enough memory\n", stderr);
         return CLI_FAILED;
     }
-    int status = parse(&c, role, argc, argv);
+    int status = parse_arguments(&c, role, argc, argv);
     c.member.keepalive = (int)c.keepalive;
     c.member.state_process = c.durability == 1;
     c.member.rows_on_disk = c.rows == 1;

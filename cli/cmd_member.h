@@ -5,7 +5,7 @@
 #include "cli.h"
 #include "hfsad/net.h"
 
-/* Words of the options, the last one NULL: of hfsad_log_level, and of --log. */
+/* Words of the options, ended by NULL: of hfsad_log_level, and of --log. */
 extern const char *const member_levels[], *const member_forms[];
 
 /* --log and --log-level. */
@@ -13,13 +13,13 @@ typedef struct {
     int form, level;
 } log_options;
 
-/* One line on stderr. */
+/* Prints one line on stderr. */
 void member_print(const log_options *o, const hfsad_log *line);
 
-/* The spec with its sets; CLI_GO or an exit status. */
+/* Loads the spec with its --set settings; CLI_GO or an exit status. */
 int member_load(hfsad_spec **spec, const char *path, const cli_texts *sets, const char *command);
 
-/* The whole command. */
+/* Runs the whole command. */
 int member_command(hfsad_role role, int argc, char **argv);
 
 #endif

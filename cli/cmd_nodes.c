@@ -27,7 +27,7 @@ int cmd_nodes(int argc, char **argv)
     cli_texts sets = {.room = calloc((size_t)argc + 1, sizeof(char *))};
     const char *path = NULL;
     const cli_option options[] = {
-        {.name = "set", .kind = CLI_TEXTS, .value = &sets, .operand = "KEY=VALUE", .help = "a setting"},
+        {"set", CLI_TEXTS, &sets, 0, 0, NULL, "KEY=VALUE", "a setting"},
     };
     const cli_syntax syntax = {
         .usage = "nodes SPEC.yaml [--set KEY=VALUE]...",

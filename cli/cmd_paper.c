@@ -25,7 +25,7 @@ static const char *const SCENARIOS[] = {"1", "2", "3", "all", NULL};
 static const char *const DEVICES[] = {"cpu", "cuda", NULL};
 static const char *const STARTS[] = {"spectral", "normal", "zero", NULL};
 
-/* Every trial's seed, those of --tune too, is one that `generate` takes. */
+/* All trial seeds, also those of --tune, are accepted by `generate`. */
 static const int64_t SEED_MOST = INT64_C(1) << 52;
 
 static const char ABOUT[] = "Repeats the experiment of the paper: robust phase retrieval over 5 edges with 50\n"
@@ -165,7 +165,7 @@ static void base_name(const paper_book *book, size_t part, size_t scenario, char
         snprintf(name, size, "scenario-%zu-snr-%s-%g", scenario + 1, snr < 0 ? "minus" : "plus", fabs(snr));
 }
 
-/* The spread after every iteration, one array each, as plot and CSV want it. */
+/* The spread after every iteration, one array each, in the form of plot and CSV. */
 typedef struct {
     double *mean, *median, *lower, *upper, *room;
 } curves;
@@ -238,11 +238,11 @@ static hfsad_status write_csv(file_batch *files, const char *name, const scenari
     whole_file_put(f, header, strlen(header));
     for (size_t i = 0; i < c->n_series; i++)
         put_rows(f, s->series[i].name, &c->series[i], points);
-    return whole_file_close(f, err); /* a full disk is to show before the plots are drawn */
+    return whole_file_close(f, err); /* a full disk must show before the plots are drawn */
 }
 
-static hfsad_status draw(file_batch *files, const char *name, const scenario_curves *c, const paper_scenario *s,
-                         size_t points, hfsad_error *err)
+static hfsad_status draw_curves(file_batch *files, const char *name, const scenario_curves *c, const paper_scenario *s,
+                                size_t points, hfsad_error *err)
 {
     plot_series series[PAPER_SERIES_MOST];
     for (size_t i = 0; i < c->n_series; i++)
@@ -270,12 +270,12 @@ static hfsad_status write_scenario(const paper_book *book, size_t part, size_t s
     if (!status)
         status = write_csv(files, name, &c, s, points, err);
     if (!status && plots)
-        status = draw(files, name, &c, s, points, err);
+        status = draw_curves(files, name, &c, s, points, err);
     free(c.block);
     return status;
 }
 
-/* The report on the terminal and in the folder is one text. */
+/* The same text goes to the terminal and to the folder. */
 typedef struct {
     char *text;
     size_t size;
@@ -292,7 +292,7 @@ static hfsad_status make_report(report *r, const paper_book *book, hfsad_error *
     return made ? HFSAD_OK : error_memory(err, book->settings.trials * sizeof *room, "the report");
 }
 
-/* All files under temporary names, the plots last: they take longest. Ends early where interrupted. */
+/* Writes all files under temporary names, the plots last, because they take longest. Ends early if interrupted. */
 static hfsad_status write_files(const paper_book *book, const report *r, file_batch *files, bool plots,
                                 hfsad_error *err)
 {
@@ -308,7 +308,7 @@ static hfsad_status write_files(const paper_book *book, const report *r, file_ba
     return status;
 }
 
-/* All files or none. */
+/* Replaces all files or none. */
 static int replace_files(const paper_book *book, const report *r, const char *folder, bool plots)
 {
     hfsad_error err = {0};
@@ -340,7 +340,7 @@ static void print_files(const paper_book *book, const char *folder, bool plots)
     putchar('\n');
 }
 
-static int carry_out(const paper_arguments *a, paper_book *book)
+static int repeat_paper(const paper_arguments *a, paper_book *book)
 {
     hfsad_error err = {0};
     report r = {0};
@@ -377,7 +377,7 @@ int cmd_paper(int argc, char **argv)
     }
     if (folder_check(a.out, &err) || (!a.no_plot && plot_check("give --no-plot", &err)))
         return cli_fail(&err);
-    status = carry_out(&a, &book);
+    status = repeat_paper(&a, &book);
     for (size_t i = 0; i < book.n_parts; i++)
         paper_result_free(book.parts[i].result);
     return status;

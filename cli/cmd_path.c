@@ -1,4 +1,4 @@
-/* hfsad path: the same run for a grid of lambdas, which of them to take, and what the coefficients do on the way. */
+/* hfsad path: trains the same run for a grid of lambdas, chooses one, and shows the coefficients. */
 #include "base/alloc.h"
 #include "base/batch.h"
 #include "base/clock.h"
@@ -22,7 +22,7 @@ static const double SHARE_LEAST = 1e-9, SHARE_MOST = 0.999;
 typedef struct {
     const char *spec_path, *out, *lambdas, *heldout;
     double ratio;
-    int prior, rule; /* rule: -1 where it was not given */
+    int prior, rule; /* rule: -1 if it was not given */
     int64_t threads;
     int64_t folds;
     int folds_of;
@@ -36,12 +36,12 @@ static const char *const RULES[] = {"heldout", "bic", "aic", "one-se", "cv", NUL
 static const char *const FOLDS_OF[] = {"rows", "clients", NULL};
 static const char *const FILES[] = {"path.csv", "path.png", "path.svg"};
 
-/* Everything between set-up and clean-up; zero: not made yet. */
+/* Everything from set-up to clean-up; all members 0: not made yet. */
 typedef struct {
     path_arguments args;
     hfsad_spec *spec;
     hfsad_path *path;
-    record record; /* of the history */
+    record record; /* entry in the history */
     double begun;  /* on clock_seconds */
     size_t count;
     double *lambdas; /* of a list */
@@ -133,7 +133,7 @@ static int falling(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* "1,0.5,0.1", from large to small; the caller's count of commas is the room. */
+/* Parses "1,0.5,0.1", from large to small; the caller counts commas to allocate room. */
 static bool read_list(session *s, char *text)
 {
     s->count = 0;
@@ -157,7 +157,7 @@ static bool is_list(const session *s)
     return s->args.lambdas && strchr(s->args.lambdas, ',');
 }
 
-/* Either the list, or how many. */
+/* Takes either the list or the number of lambdas. */
 static int read_lambdas(session *s, const char *command)
 {
     const char *text = s->args.lambdas;
@@ -204,8 +204,8 @@ static hfsad_status make_path(session *s, hfsad_error *err)
     return hfsad_path_create(&s->path, s->spec, NULL, &settings, err);
 }
 
-/* Everything that can be wrong with what the person gave is found here, before anything is written. */
-static int set_up(session *s, const char *command)
+/* Finds every error in the user's input before anything is written. */
+static int set_up_path(session *s, const char *command)
 {
     hfsad_error err = {0};
     int status = read_lambdas(s, command);
@@ -245,7 +245,7 @@ static bool draw_point(void *context, size_t done, const hfsad_path_point *point
     snprintf(detail, sizeof detail, "lambda %.3g  non-zero %zu", point->lambda, point->nonzero);
     progress_draw(&s->progress, done, detail);
     recorder_event(s->record.r, HISTORY_INFO, "", detail);
-    /* in the history a path has a row for each lambda */
+    /* in the history, a path has a row for each lambda */
     const hfsad_figures row = {.iteration = done,
                                .objective = point->objective,
                                .consensus_objective = point->consensus_objective,
@@ -260,7 +260,7 @@ static bool draw_point(void *context, size_t done, const hfsad_path_point *point
     return true;
 }
 
-static hfsad_status solve(session *s, hfsad_error *err)
+static hfsad_status solve_path(session *s, hfsad_error *err)
 {
     progress_start(&s->progress, "lambda", 0, s->count, s->args.quiet);
     const hfsad_status status = hfsad_path_train(s->path, draw_point, proceed, s, err);
@@ -274,7 +274,7 @@ static hfsad_status add_plot(const session *s, file_batch *b, hfsad_error *err)
     return svg ? path_picture_draw(s->path, png, svg, err) : err->status;
 }
 
-static hfsad_status write_files(session *s, hfsad_error *err)
+static hfsad_status write_path_files(session *s, hfsad_error *err)
 {
     file_batch b = {0};
     hfsad_status status = file_batch_begin(&b, s->args.out, err);
@@ -297,7 +297,7 @@ static hfsad_status write_files(session *s, hfsad_error *err)
     return status;
 }
 
-/* How many points are proven, or why none can be. */
+/* The number of proven points, or why none can be proven. */
 static void print_verdict(const session *s)
 {
     size_t proven = 0, known = 0;
@@ -350,13 +350,13 @@ static void print_table(const session *s)
     printf("chosen by %s: lambda %.8g, written to %s\n", RULES[s->args.rule], p.lambda, s->best);
 }
 
-static int carry_out(session *s)
+static int train_path(session *s)
 {
     hfsad_error err = {0};
     cli_catch_interrupts();
-    hfsad_status status = solve(s, &err);
+    hfsad_status status = solve_path(s, &err);
     if (!status && !cli_interrupted())
-        status = write_files(s, &err);
+        status = write_path_files(s, &err);
     else if (cli_interrupted()) {
         fprintf(stderr, "hfsad: interrupted; nothing was written to %s\n", s->args.out);
         return 128 + cli_interrupted();
@@ -385,11 +385,11 @@ int cmd_path(int argc, char **argv)
     }
     int status = parse_arguments(&s.args, argc, argv);
     if (status == CLI_GO)
-        status = set_up(&s, argv[0]);
+        status = set_up_path(&s, argv[0]);
     if (status == CLI_GO)
         status = enter_history(&s);
     if (status == CLI_GO)
-        status = carry_out(&s);
+        status = train_path(&s);
     record_end(&s.record, status, false);
     hfsad_path_free(s.path);
     hfsad_spec_free(s.spec);

@@ -43,13 +43,13 @@ static int parse_arguments(plot_arguments *a, int argc, char **argv)
     return cli_parse(&syntax, argc, argv, a->picture.folders);
 }
 
-static int draw(const plot_arguments *a)
+static int draw_pictures(const plot_arguments *a)
 {
     hfsad_error err = {0};
     model_picture *p;
     if (model_picture_create(&p, &a->picture, &err))
         return cli_fail(&err);
-    cli_catch_interrupts(); /* before this the default action does no harm; from here on it would leave temporaries */
+    cli_catch_interrupts(); /* from here on, the default action would leave temporaries */
     const hfsad_status status = model_picture_draw(p, cli_interrupted, &err);
     model_picture_free(p);
     if (status)
@@ -75,7 +75,7 @@ int cmd_plot(int argc, char **argv)
     a.picture.truths = a.truths.room;
     a.picture.n_truths = a.truths.count;
     if (status == CLI_GO)
-        status = draw(&a);
+        status = draw_pictures(&a);
     free(a.truths.room);
     return status;
 }

@@ -1,4 +1,4 @@
-/* hfsad predict: what trained models say about rows, as CSV. */
+/* hfsad predict: writes the predictions of trained models for rows as CSV. */
 #include "base/batch.h"
 #include "base/error.h"
 #include "cli.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { ROWS_AT_A_TIME = 4096 }; /* between two looks at clock and interrupts */
+enum { ROWS_AT_A_TIME = 4096 }; /* rows between two checks of the clock and interrupts */
 
 typedef struct {
     const char *model, *data, *out;
@@ -56,7 +56,7 @@ static int parse_arguments(predict_arguments *a, int argc, char **argv)
     return cli_parse(&syntax, argc, argv, NULL);
 }
 
-/* Folder and name of a path; to be freed. NULL: no memory. */
+/* Splits a path into folder and name, which the caller frees. NULL: no memory. */
 static char *folder_of(const char *path, const char **name)
 {
     const char *slash = strrchr(path, '/');
@@ -66,7 +66,7 @@ static char *folder_of(const char *path, const char **name)
     return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* What stands at --out must be a file that may be replaced, and none of those that are read. */
+/* --out must be a file that may be replaced, and not an input. */
 static hfsad_status check_output(const predict_arguments *a, hfsad_error *err)
 {
     struct stat info;
@@ -100,14 +100,14 @@ typedef struct {
     hfsad_error err; /* of the file */
 } sink;
 
-/* Before the first row; rows that cannot be predicted leave nothing behind. */
-static bool begin(sink *k, size_t rows)
+/* Called before the first row, so that rows that cannot be predicted leave nothing behind. */
+static bool begin_output(sink *k, size_t rows)
 {
     const char *name;
     k->begun = true;
     if (k->args->out) {
         char *folder = folder_of(k->args->out, &name);
-        cli_catch_interrupts(); /* before this the default action does no harm; now it would leave a temporary */
+        cli_catch_interrupts(); /* from here on, the default action would leave a temporary */
         if (!folder)
             error_memory(&k->err, strlen(k->args->out), "a file name");
         else if (!file_batch_begin(&k->files, folder, &k->err))
@@ -118,10 +118,10 @@ static bool begin(sink *k, size_t rows)
     return !k->args->out || k->file;
 }
 
-static bool put(void *context, const char *text, size_t length, size_t done, size_t rows)
+static bool write_text(void *context, const char *text, size_t length, size_t done, size_t rows)
 {
     sink *k = context;
-    if (!k->begun && !begin(k, rows))
+    if (!k->begun && !begin_output(k, rows))
         return false;
     if (k->file)
         whole_file_put(k->file, text, length);
@@ -134,12 +134,12 @@ static bool put(void *context, const char *text, size_t length, size_t done, siz
     return !cli_interrupted() && !ferror(k->file ? k->file->stream : stdout);
 }
 
-static int carry_out(const predict_arguments *a)
+static int predict_rows(const predict_arguments *a)
 {
     hfsad_error err = {0};
     sink k = {.args = a};
     if ((a->out && check_output(a, &err)) ||
-        hfsad_predict_table(a->model, a->data, (hfsad_with)a->with, put, &k, &err)) {
+        hfsad_predict_table(a->model, a->data, (hfsad_with)a->with, write_text, &k, &err)) {
         file_batch_drop(&k.files);
         return cli_fail(&err);
     }
@@ -162,5 +162,5 @@ int cmd_predict(int argc, char **argv)
 {
     predict_arguments a = {.with = HFSAD_WITH_AUTO};
     const int status = parse_arguments(&a, argc, argv);
-    return status == CLI_GO ? carry_out(&a) : status;
+    return status == CLI_GO ? predict_rows(&a) : status;
 }

@@ -1,4 +1,4 @@
-/* hfsad privacy: what a budget buys, by simulation, before anything is trained in earnest. */
+/* hfsad privacy: simulates what accuracy a budget allows, before the real training. */
 #include "cmd_member.h"
 
 #include <math.h>
@@ -15,13 +15,13 @@ typedef struct {
     int64_t trials, threads;
 } session;
 
-/* What trials of one number of iterations came to, in the mean. */
+/* Means over the trials of one number of iterations. */
 typedef struct {
     int64_t iterations, rounds;
-    double deviation, objective, error; /* error: against the truth; NAN: none is known */
+    double deviation, objective, error; /* error: relative to the truth; NAN: unknown */
 } outcome;
 
-static bool goes_on(void *context, const hfsad_progress *progress)
+static bool is_uninterrupted(void *context, const hfsad_progress *progress)
 {
     (void)context, (void)progress;
     return !cli_interrupted();
@@ -44,7 +44,7 @@ static int train(const session *s, const hfsad_spec *spec, hfsad_result **result
     hfsad_run *run = NULL;
     hfsad_status status = hfsad_run_create(&run, spec, (unsigned)s->threads, &err);
     if (!status)
-        status = hfsad_run_train(run, goes_on, NULL, result, &err);
+        status = hfsad_run_train(run, is_uninterrupted, NULL, result, &err);
     hfsad_run_free(run);
     return cli_interrupted() ? 128 + cli_interrupted() : status ? cli_fail(&err) : CLI_GO;
 }
@@ -52,8 +52,8 @@ static int train(const session *s, const hfsad_spec *spec, hfsad_result **result
 static const char *const without[] = {"privacy.epsilon", "none", "privacy.rho", "none", "privacy.clip", "none",
                                       "privacy.record",  "none", NULL};
 
-/* The objective of the cloud's model of a result, by the rows themselves. */
-static int judge(const hfsad_spec *plain, const hfsad_result *result, double *objective)
+/* The objective of the cloud's model of a result, computed from the rows. */
+static int judge_result(const hfsad_spec *plain, const hfsad_result *result, double *objective)
 {
     hfsad_error err = {0};
     hfsad_run *run = NULL;
@@ -75,8 +75,8 @@ static double last_of(const hfsad_result *result, const char *column)
     return numbers ? numbers[hfsad_result_trace_rows(result) - 1] : NAN;
 }
 
-/* Rounds that the budget was divided over: with absences fewer than all. A row before the end that has not spent the
- * whole budget tells. */
+/* The number of rounds that the budget was divided over; with absences fewer than all. It follows from a row before the
+ * end that has not spent the whole budget. */
 static int64_t rounds_of(const hfsad_result *result, int64_t iterations, int64_t edge_rounds)
 {
     const double *rho = hfsad_result_trace(result, "rho"), *at = hfsad_result_trace(result, "iteration");
@@ -107,14 +107,14 @@ static int try_once(const session *s, const hfsad_spec *plain, int64_t trial, ou
     if (status == CLI_GO)
         status = train(s, spec, &result);
     if (status == CLI_GO)
-        status = judge(plain, result, &objective);
+        status = judge_result(plain, result, &objective);
     if (status == CLI_GO && hfsad_spec_get_whole(hfsad_result_settings(result), "run.edge_rounds", &edge_rounds, &err))
         status = cli_fail(&err);
     if (status == CLI_GO) {
         const double rho = last_of(result, "rho");
-        o->rounds = strcmp(mode, "async") == 0 ? o->iterations * edge_rounds /* all count */
+        o->rounds = strcmp(mode, "async") == 0 ? o->iterations * edge_rounds /* all rounds count */
                                                : rounds_of(result, o->iterations, edge_rounds);
-        o->deviation = isnan(record) ? clip * sqrt(2 * (double)o->rounds / rho) : NAN; /* another in every round */
+        o->deviation = isnan(record) ? clip * sqrt(2 * (double)o->rounds / rho) : NAN; /* differs between rounds */
         o->objective += objective / (double)s->trials;
         o->error += last_of(result, "relative_error") / (double)s->trials;
         if (first)
@@ -171,7 +171,7 @@ static int simulate(const session *s, const hfsad_spec *plain, double least, int
     return status;
 }
 
-static int carry_out(const session *s)
+static int report_privacy(const session *s)
 {
     hfsad_error err = {0};
     hfsad_spec *plain = NULL, *spec = NULL;
@@ -189,7 +189,7 @@ static int carry_out(const session *s)
     if (status == CLI_GO)
         status = train(s, plain, &result);
     if (status == CLI_GO)
-        status = judge(plain, result, &least);
+        status = judge_result(plain, result, &least);
     if (status == CLI_GO)
         status = simulate(s, plain, least, most);
     hfsad_result_free(result);
@@ -202,7 +202,7 @@ int cmd_privacy(int argc, char **argv)
 {
     session s = {.sets = {.room = calloc((size_t)argc + 1, sizeof(char *))}, .trials = 3};
     const cli_option options[] = {
-        {.name = "set", .kind = CLI_TEXTS, .value = &s.sets, .operand = "KEY=VALUE", .help = "a setting"},
+        {"set", CLI_TEXTS, &s.sets, 0, 0, NULL, "KEY=VALUE", "a setting"},
         {"trials", CLI_WHOLE, &s.trials, 1, 1000, NULL, "N",
          "runs of each row, with seeds run.seed, run.seed + 1, ... (3)"},
         {"threads", CLI_WHOLE, &s.threads, 0, 1024, NULL, "N", "threads; 0: one per core (0)"},
@@ -230,7 +230,7 @@ int cmd_privacy(int argc, char **argv)
         fputs("hfsad: not enough memory\n", stderr);
     if (status == CLI_GO) {
         cli_catch_interrupts();
-        status = carry_out(&s);
+        status = report_privacy(&s);
     }
     free(s.sets.room);
     return status;

@@ -41,7 +41,7 @@ static int wait_for_cloud(const session *s, const char *state)
     return CLI_DONE;
 }
 
-/* The node, a newline and the proof of its line in the file; NULL: there is none. */
+/* The node, a newline and the proof from its line in the file; NULL: no such line. */
 static char *with_proof(const char *file, const char *node)
 {
     char *line = NULL, *found = NULL;
@@ -93,7 +93,7 @@ static int readmit(const session *s, hfsad_spec *spec, const char *state, const 
     return status == CLI_DONE ? cli_finish_stdout(refused ? CLI_FAILED : CLI_DONE) : status;
 }
 
-static int carry_out(const session *s)
+static int change_nodes(const session *s)
 {
     const char *command = s->retires ? "retire" : "readmit";
     const bool named = is_spec(s->words[0]);
@@ -114,31 +114,18 @@ static int carry_out(const session *s)
     return status;
 }
 
-static int parse(int argc, char **argv, bool retires)
+static int parse_arguments(int argc, char **argv, bool retires)
 {
     session s = {.sets.room = calloc((size_t)argc + 1, sizeof(char *)),
                  .words = calloc((size_t)argc + 1, sizeof(char *)),
                  .wait = 30,
                  .retires = retires};
     const cli_option options[] = {
-        {.name = "state",
-         .kind = CLI_TEXT,
-         .value = &s.state,
-         .operand = "DIR",
-         .help = "state folder of the cloud (spec-state/cloud)"},
-        {.name = "wait",
-         .kind = CLI_REAL,
-         .value = &s.wait,
-         .least = 0,
-         .most = 1e6,
-         .operand = "SECONDS",
-         .help = "how long to wait for the cloud (30)"},
-        {.name = "cohort",
-         .kind = CLI_TEXT,
-         .value = &s.cohort,
-         .operand = "FILE",
-         .help = "retire: what `hfsad keys cohort` has printed, if there are cohorts"},
-        {.name = "set", .kind = CLI_TEXTS, .value = &s.sets, .operand = "KEY=VALUE", .help = "a setting"},
+        {"state", CLI_TEXT, &s.state, 0, 0, NULL, "DIR", "state folder of the cloud (spec-state/cloud)"},
+        {"wait", CLI_REAL, &s.wait, 0, 1e6, NULL, "SECONDS", "how long to wait for the cloud (30)"},
+        {"cohort", CLI_TEXT, &s.cohort, 0, 0, NULL, "FILE",
+         "retire: what `hfsad keys cohort` has printed, if there are cohorts"},
+        {"set", CLI_TEXTS, &s.sets, 0, 0, NULL, "KEY=VALUE", "a setting"},
     };
     const cli_syntax syntax = {
         .usage = retires
@@ -169,7 +156,7 @@ static int parse(int argc, char **argv, bool retires)
     while (status == CLI_GO && s.words[s.n_words])
         s.n_words++;
     if (status == CLI_GO)
-        status = carry_out(&s);
+        status = change_nodes(&s);
     free(s.sets.room);
     free(s.words);
     return status;
@@ -196,8 +183,7 @@ int cmd_admit(int argc, char **argv)
 {
     cli_texts sets = {.room = calloc((size_t)argc + 1, sizeof(char *))};
     const char **words = calloc((size_t)argc + 1, sizeof(char *));
-    const cli_option options[] = {
-        {.name = "set", .kind = CLI_TEXTS, .value = &sets, .operand = "KEY=VALUE", .help = "a setting"}};
+    const cli_option options[] = {{"set", CLI_TEXTS, &sets, 0, 0, NULL, "KEY=VALUE", "a setting"}};
     const cli_syntax syntax = {
         .usage = "admit SPEC.yaml CLIENT...",
         .about = "Adds clients to federation.nodes, the list of nodes, while an asynchronous run continues. Processes\n"
@@ -225,10 +211,10 @@ int cmd_admit(int argc, char **argv)
 
 int cmd_readmit(int argc, char **argv)
 {
-    return parse(argc, argv, false);
+    return parse_arguments(argc, argv, false);
 }
 
 int cmd_retire(int argc, char **argv)
 {
-    return parse(argc, argv, true);
+    return parse_arguments(argc, argv, true);
 }

@@ -15,21 +15,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Everything between set-up and clean-up; zero: not made yet. */
+/* Everything from set-up to clean-up; all members 0: not made yet. */
 typedef struct {
     run_arguments args;
     const char *command;
-    int refused; /* exit status of what has been printed already */
+    int refused; /* exit status of an error that was already printed */
     hfsad_job *job;
     int64_t iterations;
     hfsad_stop stop;
     progress progress;
-    record record;    /* of the history */
-    double *model;    /* room for the cloud's, as the history keeps it; NULL: none */
-    uint64_t repairs; /* of the safeguard, as far as the history knows */
+    record record;    /* entry in the history */
+    double *model;    /* room for the cloud's model, for the history; NULL: none */
+    uint64_t repairs; /* repairs of the safeguard that the history has */
 } session;
 
-/* Of several ranks one writes and prints. */
+/* Only the first rank writes and prints. */
 static bool is_first(void)
 {
     return ranks()->rank == 0;
@@ -141,8 +141,8 @@ static bool apply_sets(void *context, hfsad_spec *spec)
     return s->refused == CLI_GO;
 }
 
-/* Everything that can be wrong with what the person gave is found here, before anything is written. */
-static int set_up(session *s)
+/* Finds every error in the user's input before anything is written. */
+static int set_up_run(session *s)
 {
     hfsad_error err = {0};
     s->refused = CLI_GO;
@@ -205,7 +205,7 @@ static bool is_interrupted(void *context)
     return cli_interrupted() != 0;
 }
 
-static void take_row(void *context, const hfsad_figures *row)
+static void keep_row(void *context, const hfsad_figures *row)
 {
     session *s = context;
     hfsad_run *run = hfsad_job_run(s->job);
@@ -224,7 +224,7 @@ static void take_row(void *context, const hfsad_figures *row)
     s->repairs = repairs;
 }
 
-static void begin(void *context, const hfsad_figures *figures)
+static void show_start(void *context, const hfsad_figures *figures)
 {
     session *s = context;
     progress_start(&s->progress, "iteration", figures->iteration, (uint64_t)s->iterations, s->args.quiet);
@@ -235,7 +235,7 @@ static void say_unwritten(void *context, const hfsad_figures *figures, const cha
     session *s = context;
     progress_end(&s->progress);
     fprintf(stderr, "hfsad: %s; the run continues and tries again later\n", why);
-    begin(s, figures);
+    show_start(s, figures);
 }
 
 static void before_polish(void *context)
@@ -259,7 +259,7 @@ static bool go_on(void *context, const hfsad_polish *so_far)
     return true;
 }
 
-/* Last words on stderr, and the exit status. */
+/* Prints the last lines on stderr; returns the exit status. */
 static int conclude(const session *s)
 {
     const hfsad_run *run = hfsad_job_run(s->job);
@@ -280,14 +280,14 @@ static int conclude(const session *s)
     return CLI_DONE;
 }
 
-/* On a terminal the line of the progress, or what Ctrl-C is echoed as, is left first. */
+/* On a terminal, leaves the progress line, or the echo of Ctrl-C, first. */
 static void catch_interrupts(const session *s)
 {
     static char together[600];
 #define SLOW_LINE "hfsad: finishing the iteration; Ctrl-C again ends at once"
     cli_when_slow(s->args.quiet ? NULL : isatty(STDERR_FILENO) ? "\n" SLOW_LINE : SLOW_LINE);
 #undef SLOW_LINE
-    if (ranks()->count > 1) { /* mpirun ends all ranks if one of them dies, and kills them a second later */
+    if (ranks()->count > 1) { /* mpirun ends all ranks if one dies, and kills them a second later */
         snprintf(together, sizeof together,
                  "hfsad: this rank is told to end and waits for the others; if one of them died: hfsad run --resume "
                  "%.400s goes on from the last checkpoint",
@@ -297,7 +297,7 @@ static void catch_interrupts(const session *s)
     cli_catch_interrupts();
 }
 
-/* The folder is there; what an interrupt does from here on is decided. */
+/* The folder exists; sets what an interrupt does from here on. */
 static bool enter_history(void *context)
 {
     session *s = context;
@@ -311,7 +311,7 @@ static bool enter_history(void *context)
         s->refused = record_begin(&s->record, &s->args.record, &start, s->args.quiet);
     if (s->refused == CLI_GO && s->record.r) {
         s->model = calloc(hfsad_run_features(run), sizeof *s->model);
-        if (s->args.resume) /* the rows that are there already */
+        if (s->args.resume) /* the rows that exist already */
             record_trace(&s->record, s->args.out);
     }
     if (s->refused == CLI_GO)
@@ -319,7 +319,7 @@ static bool enter_history(void *context)
     return s->refused == CLI_GO;
 }
 
-static int carry_out(session *s)
+static int train_run(session *s)
 {
     hfsad_error err = {0};
     const hfsad_job_hooks hooks = {
@@ -327,8 +327,8 @@ static int carry_out(session *s)
         .context = s,
         .opened = enter_history,
         .cancelled = is_interrupted,
-        .row = take_row,
-        .begun = begin,
+        .row = keep_row,
+        .begun = show_start,
         .iterated = draw_progress,
         .unwritten = say_unwritten,
         .trained = before_polish,
@@ -350,7 +350,7 @@ static int carry_out(session *s)
 int run_check(const run_arguments *args, const char *command)
 {
     session s = {.args = *args, .command = command};
-    const int status = set_up(&s);
+    const int status = set_up_run(&s);
     tear_down(&s);
     return status;
 }
@@ -371,15 +371,15 @@ int run_algorithm(const run_arguments *args, const char *command, char *algorith
 int run_spec(const run_arguments *args, const char *command, bool *diverged)
 {
     session s = {.args = *args, .command = command, .stop = HFSAD_STOP_RUNNING};
-    int status = set_up(&s);
+    int status = set_up_run(&s);
     if (status == CLI_GO)
-        status = carry_out(&s);
+        status = train_run(&s);
     if (s.model && s.record.r) { /* after the polish, if there was one */
         hfsad_run *run = hfsad_job_run(s.job);
         hfsad_run_node_model(run, 0, s.model);
         recorder_model(s.record.r, hfsad_job_figures(s.job)->iteration, s.model, hfsad_run_features(run));
     }
-    if (s.args.replay && status == CLI_DONE) /* its rows came before the folder was there */
+    if (s.args.replay && status == CLI_DONE) /* its rows arrived before the folder existed */
         record_trace(&s.record, s.args.out);
     *diverged = s.stop == HFSAD_STOP_DIVERGED;
     record_end(&s.record, status, *diverged);
@@ -387,7 +387,7 @@ int run_spec(const run_arguments *args, const char *command, bool *diverged)
     return status;
 }
 
-/* All ranks end together, with one status and the words of one of them; a rank that ends alone ends them all. */
+/* All ranks end together, with one status and the message of one rank; a rank that ends alone ends them all. */
 static int leave_ranks(int status)
 {
     const rank_group *group = ranks();

@@ -1,4 +1,4 @@
-/* hfsad runs: the list of the history, and what can be done with its entries. */
+/* hfsad runs: lists the history, and changes its entries. */
 #include "record.h"
 #include "runs.h"
 
@@ -21,7 +21,7 @@ typedef struct {
 
 static const char *const formats[] = {"csv", "mlflow", NULL};
 
-static int parse(runs_arguments *a, int argc, char **argv)
+static int parse_arguments(runs_arguments *a, int argc, char **argv)
 {
     const cli_option options[] = {
         {"history", CLI_TEXT, &a->history, 0, 0, NULL, "FILE",
@@ -125,7 +125,7 @@ static int list_runs(history *h, const runs_arguments *a)
 
 /* ---- changes ---- */
 
-/* All IDs are looked up before anything is changed. */
+/* Looks up all IDs before anything changes. */
 static int delete_runs(history *h, const char **words)
 {
     hfsad_error err = {0};
@@ -158,7 +158,7 @@ static int name_run(history *h, const char **words)
     return !history_find(h, words[0], &id, &err) || history_rename(h, id, words[1], &err) ? cli_fail(&err) : CLI_DONE;
 }
 
-/* The runs that are named, or those of the filter. */
+/* The named runs, or those of the filter. */
 static cJSON *chosen_runs(history *h, const runs_arguments *a, hfsad_error *err)
 {
     const history_filter f = {a->status, a->kind, a->tag, a->text, a->sort, a->rising, INT32_MAX, 0};
@@ -203,7 +203,7 @@ static size_t count_words(const char **words)
     return n;
 }
 
-static int carry_out(const runs_arguments *a, const char *command)
+static int manage_runs(const runs_arguments *a, const char *command)
 {
     static const char *const verbs[] = {"name", "tag", "untag", "delete", "export", NULL};
     static const size_t least[] = {2, 2, 2, 1, 0};
@@ -239,9 +239,9 @@ int cmd_runs(int argc, char **argv)
         fputs("hfsad: not enough memory\n", stderr);
         return CLI_FAILED;
     }
-    int status = parse(&a, argc, argv);
+    int status = parse_arguments(&a, argc, argv);
     if (status == CLI_GO)
-        status = carry_out(&a, argv[0]);
+        status = manage_runs(&a, argv[0]);
     free(a.words);
     return status;
 }

@@ -152,7 +152,7 @@ int cmd_settings(int argc, char **argv)
 {
     bool markdown = false;
     const cli_option options[] = {
-        {.name = "markdown", .kind = CLI_FLAG, .value = &markdown, .help = "print docs/settings.md"},
+        {"markdown", CLI_FLAG, &markdown, 0, 0, NULL, NULL, "print docs/settings.md"},
     };
     const cli_syntax syntax = {
         .usage = "settings [--markdown]",

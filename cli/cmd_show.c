@@ -1,4 +1,4 @@
-/* hfsad show: everything that the history knows of a run. */
+/* hfsad show: prints everything that the history has about a run. */
 #include "record.h"
 #include "runs.h"
 
@@ -12,13 +12,13 @@ typedef struct {
     bool json, trace, spec;
 } show_arguments;
 
-static int parse(show_arguments *a, int argc, char **argv)
+static int parse_arguments(show_arguments *a, int argc, char **argv)
 {
     const cli_option options[] = {
-        {.name = "history", .kind = CLI_TEXT, .value = &a->history, .operand = "FILE", .help = "history of runs"},
-        {.name = "json", .kind = CLI_FLAG, .value = &a->json, .help = "everything as JSON"},
-        {.name = "trace", .kind = CLI_FLAG, .value = &a->trace, .help = "the trace as CSV"},
-        {.name = "spec", .kind = CLI_FLAG, .value = &a->spec, .help = "the spec as it was"},
+        {"history", CLI_TEXT, &a->history, 0, 0, NULL, "FILE", "history of runs"},
+        {"json", CLI_FLAG, &a->json, 0, 0, NULL, NULL, "everything as JSON"},
+        {"trace", CLI_FLAG, &a->trace, 0, 0, NULL, NULL, "the trace as CSV"},
+        {"spec", CLI_FLAG, &a->spec, 0, 0, NULL, NULL, "the spec as it was"},
     };
     const cli_syntax syntax = {
         .usage = "show ID [--json] [--trace] [--spec] [--history FILE]",
@@ -134,7 +134,7 @@ int cmd_show(int argc, char **argv)
 {
     show_arguments a = {0};
     history *h;
-    int status = parse(&a, argc, argv);
+    int status = parse_arguments(&a, argc, argv);
     if (status == CLI_GO)
         status = record_open(&h, a.history, HISTORY_READ);
     if (status != CLI_GO)

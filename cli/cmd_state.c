@@ -34,7 +34,7 @@ static int is_inner(const struct dirent *entry)
     return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
-/* A folder of one process, or one with those of several, as `up` makes it; the highest status of all. */
+/* A folder of one process, or a folder with several of them, as `up` creates it; returns the highest status. */
 static int look_at_all(const char *folder, bool exports)
 {
     struct dirent **names = NULL;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A node that waits for less is not worth a line. NODES_DRAWN: of a tree that is drawn again and again. */
+/* Shorter waits are not printed. NODES_DRAWN: limit for a tree that is drawn repeatedly. */
 enum { WAIT_SHOWN_MS = 3000, NODES_DRAWN = 60 };
 
 typedef struct {
@@ -42,7 +42,7 @@ static void print_row(const hfsad_seen *n, int depth)
         printf("  %8s  %8s  %8s  %12s  %12s\n", "-", "-", "-", "-", "-");
 }
 
-/* folded: of a large tree, only inner nodes and clients that are not as they should be. */
+/* folded: for a large tree, only inner nodes and clients that need attention. */
 static void print_node(const session *s, size_t number, int depth, bool folded)
 {
     const hfsad_seen n = seen_of(s, number);
@@ -77,7 +77,7 @@ static void print_waits(const session *s)
     putchar('\n');
 }
 
-/* Clients then say nothing of their losses. */
+/* Clients then do not report their losses. */
 static bool has_noise(const hfsad_spec *spec)
 {
     double epsilon = 0, rho = 0;
@@ -104,7 +104,7 @@ static void print_all(const session *s)
                cloud.iteration, iterations, cloud.objective, cloud.primal_residual, cloud.dual_residual);
 }
 
-/* A node whose broker does not answer is unknown; the others are shown all the same. */
+/* A node whose broker does not answer is unknown; the other nodes are shown. */
 static int show(const session *s)
 {
     hfsad_error err = {0};
@@ -131,8 +131,8 @@ static bool has_ended(const session *s)
     return seen_of(s, 0).state == HFSAD_SEEN_DONE;
 }
 
-/* On a terminal the cursor goes home and what an earlier, longer table left is erased; elsewhere tables follow each
- * other with an empty line between. */
+/* On a terminal the cursor goes home and the rest of a longer earlier table is erased; otherwise tables are separated
+ * by an empty line. */
 static int watch(session *s)
 {
     const bool terminal = isatty(STDOUT_FILENO) != 0;
@@ -150,7 +150,7 @@ static int watch(session *s)
     }
 }
 
-static int carry_out(session *s)
+static int show_status(session *s)
 {
     hfsad_error err = {0};
     const int status = member_load(&s->spec, s->spec_path, &s->sets, "status");
@@ -173,49 +173,23 @@ static int carry_out(session *s)
     return hfsad_observer_wait(s->o, s->wait, true, &err) ? cli_fail(&err) : show(s);
 }
 
-static int parse(session *s, int argc, char **argv)
+static int parse_arguments(session *s, int argc, char **argv)
 {
     const cli_option options[] = {
-        {.name = "set", .kind = CLI_TEXTS, .value = &s->sets, .operand = "KEY=VALUE", .help = "as for the nodes"},
-        {.name = "broker",
-         .kind = CLI_TEXTS,
-         .value = &s->brokers,
-         .operand = "URL",
-         .help = "as for the nodes (mqtt://localhost); repeat it for each\n"
-                 "broker of the federation"},
-        {.name = "keys",
-         .kind = CLI_TEXT,
-         .value = &s->keys,
-         .operand = "DIR",
-         .help = "folder made by hfsad keys, with a certificate for 'observer'"},
-        {.name = "ca",
-         .kind = CLI_TEXT,
-         .value = &s->ca,
-         .operand = "FILE",
-         .help = "instead of --keys: certificate of the authority"},
-        {.name = "certificate",
-         .kind = CLI_TEXT,
-         .value = &s->certificate,
-         .operand = "FILE",
-         .help = "instead of --keys: certificate of the observer"},
-        {.name = "key",
-         .kind = CLI_TEXT,
-         .value = &s->key,
-         .operand = "FILE",
-         .help = "instead of --keys: private key of the observer"},
-        {.name = "insecure", .kind = CLI_FLAG, .value = &s->insecure, .help = "allow mqtt:// to another machine"},
-        {.name = "watch",
-         .kind = CLI_FLAG,
-         .value = &s->watch,
-         .help = "draw the table again each second until the run has ended\n"
-                 "or Ctrl-C; on a terminal in place"},
-        {.name = "wait",
-         .kind = CLI_REAL,
-         .value = &s->wait,
-         .least = 0,
-         .most = 1000,
-         .operand = "SECONDS",
-         .help = "longest time to listen (1)"},
+        {"set", CLI_TEXTS, &s->sets, 0, 0, NULL, "KEY=VALUE", "as for the nodes"},
+        {"broker", CLI_TEXTS, &s->brokers, 0, 0, NULL, "URL",
+         "as for the nodes (mqtt://localhost); repeat it for each\n"
+         "broker of the federation"},
+        {"keys", CLI_TEXT, &s->keys, 0, 0, NULL, "DIR", "folder made by hfsad keys, with a certificate for 'observer'"},
+        {"ca", CLI_TEXT, &s->ca, 0, 0, NULL, "FILE", "instead of --keys: certificate of the authority"},
+        {"certificate", CLI_TEXT, &s->certificate, 0, 0, NULL, "FILE",
+         "instead of --keys: certificate of the observer"},
+        {"key", CLI_TEXT, &s->key, 0, 0, NULL, "FILE", "instead of --keys: private key of the observer"},
+        {"insecure", CLI_FLAG, &s->insecure, 0, 0, NULL, NULL, "allow mqtt:// to another machine"},
+        {"watch", CLI_FLAG, &s->watch, 0, 0, NULL, NULL,
+         "draw the table again each second until the run has ended\n"
+         "or Ctrl-C; on a terminal in place"},
+        {"wait", CLI_REAL, &s->wait, 0, 1000, NULL, "SECONDS", "longest time to listen (1)"},
     };
     const cli_syntax syntax = {
         .usage = "status SPEC.yaml [--broker URL]... [--keys DIR] [--wait SECONDS] [--watch]",
@@ -238,11 +212,11 @@ int cmd_status(int argc, char **argv)
                  .wait = 1};
     int status = CLI_FAILED;
     if (s.sets.room && s.brokers.room)
-        status = parse(&s, argc, argv);
+        status = parse_arguments(&s, argc, argv);
     else
         fputs("hfsad: not enough memory\n", stderr);
     if (status == CLI_GO)
-        status = carry_out(&s);
+        status = show_status(&s);
     hfsad_observer_free(s.o);
     hfsad_spec_free(s.spec);
     free(s.sets.room);

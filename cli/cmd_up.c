@@ -1,4 +1,4 @@
-/* hfsad up: a whole federation on this machine: broker, cloud, edges and clients as processes of their own. */
+/* hfsad up: runs a whole federation on this machine: broker, cloud, edges and clients as separate processes. */
 #define _GNU_SOURCE /* asprintf, mkdtemp, realpath */
 #include "base/clock.h"
 #include "base/read_file.h"
@@ -30,16 +30,16 @@
 enum { WORDS_MOST = 32, FAST_ENDS_MOST = 5 };
 static const double fast_seconds = 1, grace_seconds = 5;
 
-/* A process that is kept alive. */
+/* A process that is kept running. */
 typedef struct {
-    char *words[WORDS_MOST]; /* its command line, closed by NULL */
+    char *words[WORDS_MOST]; /* its command line, ended by NULL */
     int n_words;
     pid_t pid; /* 0: not running */
     double started;
     int fast_ends;       /* in a row */
-    bool done;           /* ended well */
+    bool done;           /* ended successfully */
     bool quiet;          /* its output is not shown */
-    char *state;         /* its folder; one of the words */
+    char *state;         /* its state folder; one of the words */
     size_t first, count; /* its nodes */
 } child;
 
@@ -47,29 +47,29 @@ typedef struct {
     const char *spec_path, *out, *state, *audit;
     cli_texts sets;
     bool force;
-    bool quiet, each; /* each: a process for every client */
+    bool quiet, each; /* each: one process for every client */
     int log, level, durability;
     hfsad_spec *spec;
     hfsad_tree *tree;
-    char *socket_folder, *socket, *config, *nodes, *secret; /* files; socket_folder: NULL: in the state folder */
+    char *socket_folder, *socket, *config, *nodes, *secret; /* files; socket_folder NULL: in the state folder */
     child *children;                                        /* the broker, the cloud, the others */
     size_t n_children, room;
-    bool failed; /* no memory while a command line was made */
-    size_t made; /* of the state folder, for folder_unmake */
-    int lock;    /* on it */
+    bool failed; /* no memory while a command line was built */
+    size_t made; /* created levels of the state folder, for folder_unmake */
+    int lock;    /* lock of the state folder */
     record_options recording;
-    record record; /* of the history */
+    record record; /* entry in the history */
 } session;
 
 enum { BROKER, CLOUD };
-enum { NAME_SIZE = HFSAD_TIERS_MAX * 256 }; /* of a node's path */
+enum { NAME_SIZE = HFSAD_TIERS_MAX * 256 }; /* longest path of a node */
 
-/* Files in the state folder beside the folders of the nodes, whose names have no +. */
+/* Files in the state folder beside the nodes' folders, whose names have no +. */
 #define SOCKET_NAME "+broker"
 #define NODES_NAME "+nodes"
-#define SECRET_NAME "+secret"     /* by which the processes know the messages of each other */
+#define SECRET_NAME "+secret"     /* by which the processes authenticate messages */
 #define RECORD_NAME "+%zu.record" /* of an inner node */
-#define DONE_NAME "+done"         /* the others are being removed */
+#define DONE_NAME "+done"         /* the other files are being removed */
 
 static const char *const durabilities[] = {"power", "process", NULL};
 
@@ -208,7 +208,7 @@ static hfsad_status write_text(const char *path, const char *text, hfsad_error *
     return whole_file_end(&f, err);
 }
 
-/* Whether a socket can be made there: its path is short, and not every file system has them. */
+/* Whether a socket can be created there: its path must be short, and some file systems have no sockets. */
 static bool takes_socket(const char *path)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -224,8 +224,8 @@ static bool takes_socket(const char *path)
     return good;
 }
 
-/* Where the broker's files are: in the state folder, so that nothing of a killed `up` is left elsewhere, or, where that
- * does not do, in one of their own. */
+/* Where the broker's files are: in the state folder, so that a killed `up` leaves nothing elsewhere; if a socket cannot
+ * be created there, in a separate folder. */
 static hfsad_status find_socket(session *s, const char *state, hfsad_error *err)
 {
     const char *where = getenv("TMPDIR");
@@ -247,7 +247,7 @@ static hfsad_status find_socket(session *s, const char *state, hfsad_error *err)
     return s->socket ? HFSAD_OK : error_memory(err, 0, "a file name");
 }
 
-/* A new run has a new one: what was recorded of an earlier run counts for nothing. */
+/* A new run gets a new secret: records of an earlier run do not count. */
 static hfsad_status write_secret(const session *s, hfsad_error *err)
 {
     unsigned char drawn[32];
@@ -270,7 +270,7 @@ static hfsad_status write_secret(const session *s, hfsad_error *err)
     return status;
 }
 
-static hfsad_status write_files(session *s, hfsad_error *err)
+static hfsad_status write_outputs(session *s, hfsad_error *err)
 {
     const char *text = hfsad_tree_list(s->tree);
     char *config = NULL, *folder = realpath(s->state, NULL);
@@ -294,8 +294,8 @@ static hfsad_status write_files(session *s, hfsad_error *err)
     return status;
 }
 
-/* Removes what this command has made in the folder, and nothing else. A mark is in the folder until this is done: if
- * the command is killed meanwhile, the rest of the folder cannot be continued. */
+/* Removes what this command has created in the folder, and nothing else. A mark stays in the folder until this is done:
+ * if the command is killed meanwhile, the rest of the folder cannot be continued. */
 static void empty_state(const char *folder)
 {
     char path[4200], mark[4200];
@@ -314,7 +314,7 @@ static void empty_state(const char *folder)
             unlink(path);
         } else {
             hfsad_state_remove(path);
-            rmdir(path); /* unless there is something else in it */
+            rmdir(path); /* fails if other files are in it */
         }
     }
     if (all)
@@ -323,7 +323,7 @@ static void empty_state(const char *folder)
     unlink(mark);
 }
 
-/* Ends what a killed one has begun. */
+/* Completes the removal that a killed command began. */
 static void finish_removal(const session *s)
 {
     char mark[4200];
@@ -332,7 +332,7 @@ static void finish_removal(const session *s)
         empty_state(s->state);
 }
 
-/* Whether an earlier `up` has begun in this folder and not ended. */
+/* Whether an earlier `up` began in this folder and has not ended. */
 static bool has_list(const session *s)
 {
     char path[4200];
@@ -340,7 +340,7 @@ static bool has_list(const session *s)
     return access(path, F_OK) == 0;
 }
 
-/* Whether a process has left something to go on from. */
+/* Whether a process has left a state to continue from. */
 static bool has_state(const session *s)
 {
     for (size_t n = 0; n < s->n_children; n++)
@@ -349,7 +349,7 @@ static bool has_state(const session *s)
     return false;
 }
 
-/* What the run leaves of its record: one file of all nodes. In lock step the cloud has all of it. */
+/* Writes the record of the run: one file for all nodes. In lock step the cloud has all of it. */
 static hfsad_status gather_record(const session *s, hfsad_error *err)
 {
     char *text = NULL, path[4200], *part;
@@ -367,14 +367,14 @@ static hfsad_status gather_record(const session *s, hfsad_error *err)
     if (!all || fclose(all) != 0)
         return error_memory(err, 0, "the record");
     const hfsad_status status =
-        whole && size == 0 ? HFSAD_OK /* in lock step, and no node was readmitted */
+        whole && size == 0 ? HFSAD_OK /* lock step without readmitted nodes */
         : whole            ? whole_file_write(s->out, "record", text, size, err)
                            : error_set(err, HFSAD_ERROR_IO, "%.300s cannot be read: no %.300s/record", path, s->out);
     free(text);
     return status;
 }
 
-/* What no process has: the states of all nodes, once nobody moves. */
+/* Collects what no single process has: the states of all nodes, after all of them have stopped. */
 static hfsad_status gather_state(const session *s, bool done, hfsad_error *err)
 {
     bool whole;
@@ -403,7 +403,7 @@ static bool start(child *c)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
-    setpgid(0, 0); /* Ctrl-C is for us to pass on */
+    setpgid(0, 0); /* this process passes Ctrl-C on */
     if (c->quiet) {
         const int null = open("/dev/null", O_WRONLY | O_CLOEXEC), spare = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
         dup2(null, STDOUT_FILENO);
@@ -429,7 +429,7 @@ static bool broker_accepts(const session *s)
     return good;
 }
 
-/* A line of the history: which process, and what ended it. */
+/* A line of the history: which process ended, and why. */
 static void tell_restart(session *s, const child *c, int status)
 {
     char text[300], name[NAME_SIZE] = "broker";
@@ -442,7 +442,7 @@ static void tell_restart(session *s, const child *c, int status)
     recorder_event(s->record.r, HISTORY_WARNING, name, text);
 }
 
-/* CLI_GO, or the exit status where a process ended that nobody can mend. */
+/* CLI_GO, or the exit status if a process ended with an error that a restart cannot fix. */
 static int see_to(session *s, child *c)
 {
     int status;
@@ -471,7 +471,7 @@ static int see_to(session *s, child *c)
     return start(c) ? CLI_GO : CLI_FAILED;
 }
 
-/* The cloud asks the others for their models before it ends. */
+/* The cloud asks the other processes for their models before it ends. */
 static void stop_cloud(session *s)
 {
     child *cloud = &s->children[CLOUD];
@@ -511,8 +511,8 @@ static void stop_all(session *s)
     }
 }
 
-/* The cloud tells the other processes of the end. One that misses it, for example a killed one, is not needed any more.
- */
+/* The cloud tells the other processes that the run has ended. A process that misses it, for example a killed one, is no
+ * longer needed. */
 static void let_end(session *s)
 {
     const double end = clock_seconds() + grace_seconds;
@@ -557,7 +557,7 @@ static int watch(session *s)
 
 /* ---- the command ---- */
 
-/* One that was killed while it started a process holds it until that is dead too. */
+/* If an `up` was killed while it started a process, that process holds the lock until it ends too. */
 static hfsad_status lock_state(session *s, hfsad_error *err)
 {
     const double end = clock_seconds() + fast_seconds;
@@ -566,14 +566,14 @@ static hfsad_status lock_state(session *s, hfsad_error *err)
             return HFSAD_ERROR_INPUT;
         poll(NULL, 0, 20);
     }
-    /* what one that was killed had not finished writing */
+    /* files that a killed `up` had not finished writing */
     static const char *const written[] = {NODES_NAME, SECRET_NAME, SOCKET_NAME ".conf"};
     folder_sweep(s->state, written, sizeof written / sizeof *written);
     finish_removal(s);
     return HFSAD_OK;
 }
 
-static int set_up(session *s)
+static int set_up_federation(session *s)
 {
     hfsad_error err = {0};
     const int status = member_load(&s->spec, s->spec_path, &s->sets, "up");
@@ -582,12 +582,12 @@ static int set_up(session *s)
     if (folder_check(s->out, &err) || (!s->force && run_check_owner(s->out, s->spec_path, &err)) ||
         hfsad_tree_create(&s->tree, s->spec, &err))
         return cli_fail(&err);
-    /* every process would say these otherwise */
+    /* otherwise every process would print these */
     if (folder_make_state(s->state, &s->made, &err) || lock_state(s, &err) ||
         hfsad_tree_check_state(s->tree, s->state, &err))
         return cli_fail(&err);
     const bool continues = has_list(s);
-    if (write_files(s, &err))
+    if (write_outputs(s, &err))
         return cli_fail(&err);
     const recorder_start start = {
         .kind = "up", .spec_path = s->spec_path, .out = s->out, .spec = s->spec, .continues = continues};
@@ -597,7 +597,7 @@ static int set_up(session *s)
     return add_all(s, &err) ? cli_fail(&err) : CLI_GO;
 }
 
-/* What the nodes say of themselves, from the broker; it need not be up yet. */
+/* The states of the nodes, from the broker, which need not be up yet. */
 static observation *observe(const session *s)
 {
     char *url = NULL;
@@ -639,10 +639,10 @@ static void tear_down(session *s, bool finished)
     hfsad_spec_free(s->spec);
 }
 
-static int carry_out(session *s, bool keep)
+static int run_federation(session *s, bool keep)
 {
     hfsad_error err = {0};
-    int status = set_up(s);
+    int status = set_up_federation(s);
     if (status == CLI_GO) {
         cli_catch_interrupts();
         observation *o = observe(s);
@@ -661,54 +661,28 @@ static int carry_out(session *s, bool keep)
     return status;
 }
 
-static int parse(session *s, bool *keep, int argc, char **argv)
+static int parse_arguments(session *s, bool *keep, int argc, char **argv)
 {
     const cli_option options[] = {
-        {.name = "set",
-         .kind = CLI_TEXTS,
-         .value = &s->sets,
-         .operand = "KEY=VALUE",
-         .help = "override a setting of the spec; may be repeated"},
-        {.name = "out", .kind = CLI_TEXT, .value = &s->out, .operand = "DIR", .help = "output folder (spec-out)"},
-        {.name = "state",
-         .kind = CLI_TEXT,
-         .value = &s->state,
-         .operand = "DIR",
-         .help = "folder for the states of the processes (spec-state);\n"
-                 "removed at the end; an interrupted run continues from it"},
-        {.name = "keep-state", .kind = CLI_FLAG, .value = keep, .help = "keep the state folder at the end"},
-        {.name = "processes",
-         .kind = CLI_FLAG,
-         .value = &s->each,
-         .help = "one process per client, not one for all clients of an edge"},
-        {.name = "audit",
-         .kind = CLI_TEXT,
-         .value = &s->audit,
-         .operand = "FILE",
-         .help = "a line for every question that a client is asked"},
-        {.name = "durability",
-         .kind = CLI_CHOICE,
-         .value = &s->durability,
-         .choices = durabilities,
-         .operand = "power|process",
-         .help = "failures that a state survives: power (the default): loss of\n"
-                 "power, by one disk sync per round; process: a crash only"},
-        {.name = "log",
-         .kind = CLI_CHOICE,
-         .value = &s->log,
-         .choices = member_forms,
-         .operand = "text|json",
-         .help = "format of the log on stderr (text)"},
-        {.name = "log-level",
-         .kind = CLI_CHOICE,
-         .value = &s->level,
-         .choices = member_levels,
-         .operand = "LEVEL",
-         .help = "error, warning (the default), info or debug"},
+        {"set", CLI_TEXTS, &s->sets, 0, 0, NULL, "KEY=VALUE", "override a setting of the spec; may be repeated"},
+        {"out", CLI_TEXT, &s->out, 0, 0, NULL, "DIR", "output folder (spec-out)"},
+        {"state", CLI_TEXT, &s->state, 0, 0, NULL, "DIR",
+         "folder for the states of the processes (spec-state);\n"
+         "removed at the end; an interrupted run continues from it"},
+        {"keep-state", CLI_FLAG, keep, 0, 0, NULL, NULL, "keep the state folder at the end"},
+        {"processes", CLI_FLAG, &s->each, 0, 0, NULL, NULL,
+         "one process per client, not one for all clients of an edge"},
+        {"audit", CLI_TEXT, &s->audit, 0, 0, NULL, "FILE", "a line for every question that a client is asked"},
+        {"durability", CLI_CHOICE, &s->durability, 0, 0, durabilities, "power|process",
+         "failures that a state survives: power (the default): loss of\n"
+         "power, by one disk sync per round; process: a crash only"},
+        {"log", CLI_CHOICE, &s->log, 0, 0, member_forms, "text|json", "format of the log on stderr (text)"},
+        {"log-level", CLI_CHOICE, &s->level, 0, 0, member_levels, "LEVEL",
+         "error, warning (the default), info or debug"},
         RECORD_OPTIONS(&s->recording),
         DASH_OPTIONS(&s->recording),
-        {.name = "force", .kind = CLI_FLAG, .value = &s->force, .help = "replace results of another spec in DIR"},
-        {.name = "quiet", .kind = CLI_FLAG, .value = &s->quiet, .help = "no progress, no table"},
+        {"force", CLI_FLAG, &s->force, 0, 0, NULL, NULL, "replace results of another spec in DIR"},
+        {"quiet", CLI_FLAG, &s->quiet, 0, 0, NULL, NULL, "no progress, no table"},
     };
     const cli_syntax syntax = {
         .usage = "up SPEC.yaml [--set KEY=VALUE]... [--out DIR] [--state DIR] [--processes] ...",
@@ -735,13 +709,13 @@ int cmd_up(int argc, char **argv)
     bool keep = false;
     char *out = NULL, *state = NULL;
     if (s.sets.room)
-        status = parse(&s, &keep, argc, argv);
+        status = parse_arguments(&s, &keep, argc, argv);
     if (status == CLI_GO && !s.out)
         s.out = out = run_folder(s.spec_path, "out");
     if (status == CLI_GO && !s.state)
         s.state = state = run_folder(s.spec_path, "state");
     if (status == CLI_GO && s.out && s.state) {
-        status = carry_out(&s, keep);
+        status = run_federation(&s, keep);
     } else if (status == CLI_GO || !s.sets.room) {
         fputs("hfsad: not enough memory\n", stderr);
         status = CLI_FAILED;

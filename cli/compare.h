@@ -1,4 +1,4 @@
-/* What `hfsad compare` puts side by side: the traces of runs, read from their output folders. */
+/* What `hfsad compare` compares: the traces of runs, read from their output folders. */
 #ifndef HFSAD_CLI_COMPARE_H
 #define HFSAD_CLI_COMPARE_H
 
@@ -41,10 +41,10 @@ typedef struct {
     double *column[COMPARE_COLUMNS]; /* rows numbers each, NAN if the trace has none */
 } compared_run;
 
-/* Fills the rest from r->folder. A run that has not ended, or a folder that holds none, is HFSAD_ERROR_INPUT. */
+/* Fills the other members from r->folder. HFSAD_ERROR_INPUT if the run has not ended or the folder holds no run. */
 hfsad_status compared_run_read(compared_run *r, hfsad_error *err);
 void compared_run_free(compared_run *r);
-/* Whether a word can be a run of the history, and that run. */
+/* Whether a word can name a run of the history, and that run. */
 bool compared_run_is_number(const char *word);
 hfsad_status compared_run_recall(compared_run *r, history *h, const char *word, hfsad_error *err);
 
@@ -61,9 +61,9 @@ typedef struct {
     double accuracies[ACCURACIES_MOST];
 } comparison;
 
-/* Writes compare.csv, compare.md and, if asked for, compare.png and compare.svg into a batch that was begun. */
+/* Writes compare.csv, compare.md and, if requested, compare.png and compare.svg into a batch that was begun. */
 hfsad_status comparison_write(const comparison *c, file_batch *files, bool plotted, hfsad_error *err);
-/* What compare.md holds. */
+/* The text of compare.md. */
 void comparison_print(FILE *out, const comparison *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* A run of the history as `hfsad compare` takes it. */
+/* Reads a run of the history for `hfsad compare`. */
 #include "compare.h"
 #include "runs.h"
 

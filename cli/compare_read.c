@@ -1,4 +1,4 @@
-/* trace.csv and summary.json of a run that has ended. */
+/* Reads trace.csv and summary.json of a run that has ended. */
 #include "base/error.h"
 #include "compare.h"
 

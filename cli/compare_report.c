@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The least value of an objective over all runs; accuracy is counted from it. */
+/* The smallest value of an objective over all runs; accuracy is relative to it. */
 typedef struct {
     double value, iteration;
-    const char *run; /* NULL: there is no number */
+    const char *run; /* NULL: no number */
 } best_found;
 
-/* The others have 0 as their best. */
+/* The best value of the other columns is 0. */
 static bool is_objective(const comparison *c)
 {
     return c->metric == COMPARE_objective || c->metric == COMPARE_consensus_objective;
@@ -32,7 +32,7 @@ static best_found find_best(const comparison *c)
     return best;
 }
 
-/* What tables and plot count: (v - best)/|best| of an objective, the value itself of the others. */
+/* The number in tables and plot: (v - best)/|best| for an objective, otherwise the value itself. */
 static double distance_of(const comparison *c, const best_found *best, double value)
 {
     if (!is_objective(c))
@@ -45,7 +45,7 @@ static double bytes_of(const compared_run *r, size_t row)
     return r->column[COMPARE_bytes_up][row] + r->column[COMPARE_bytes_down][row];
 }
 
-static double place_of(const compared_run *r, size_t row, compare_against against)
+static double axis_place(const compared_run *r, size_t row, compare_against against)
 {
     switch (against) {
     case AGAINST_ITERATIONS:
@@ -127,7 +127,7 @@ static double place_reached(const comparison *c, const best_found *best, const c
 {
     for (size_t row = 0; row < r->rows; row++)
         if (distance_of(c, best, r->column[c->metric][row]) <= accuracy)
-            return place_of(r, row, against);
+            return axis_place(r, row, against);
     return NAN;
 }
 
@@ -172,7 +172,8 @@ void comparison_print(FILE *out, const comparison *c)
     print_reached(out, c, &best, AGAINST_BYTES);
 }
 
-static void put_row(whole_file *f, const comparison *c, const best_found *best, const compared_run *r, size_t row)
+static void put_compared_row(whole_file *f, const comparison *c, const best_found *best, const compared_run *r,
+                             size_t row)
 {
     char line[(COMPARE_COLUMNS + 2) * (NUMBER_SIZE + 1) + sizeof r->algorithm];
     whole_file_put_field(f, r->name, "");
@@ -182,7 +183,7 @@ static void put_row(whole_file *f, const comparison *c, const best_found *best, 
         n += number_write(line + n, r->column[i][row]);
         if (i == COMPARE_iteration) {
             line[n++] = ',';
-            n += number_write(line + n, place_of(r, row, AGAINST_ROUNDS));
+            n += number_write(line + n, axis_place(r, row, AGAINST_ROUNDS));
         }
     }
     if (is_objective(c)) {
@@ -205,7 +206,7 @@ static hfsad_status write_csv(const comparison *c, file_batch *files, hfsad_erro
     fputs(is_objective(c) ? ",above_best\n" : "\n", f->stream);
     for (size_t i = 0; i < c->n_runs; i++)
         for (size_t row = 0; row < c->runs[i].rows; row++)
-            put_row(f, c, &best, &c->runs[i], row);
+            put_compared_row(f, c, &best, &c->runs[i], row);
     return whole_file_close(f, err);
 }
 
@@ -218,7 +219,7 @@ static hfsad_status write_table(const comparison *c, file_batch *files, hfsad_er
     return whole_file_close(f, err);
 }
 
-static hfsad_status draw(const comparison *c, file_batch *files, double *room, hfsad_error *err)
+static hfsad_status draw_comparison(const comparison *c, file_batch *files, double *room, hfsad_error *err)
 {
     plot_curve curves[PLOT_SERIES_MOST];
     char label[80];
@@ -227,7 +228,7 @@ static hfsad_status draw(const comparison *c, file_batch *files, double *room, h
         const compared_run *r = &c->runs[i];
         double *x = room, *y = room + r->rows;
         for (size_t row = 0; row < r->rows; row++) {
-            x[row] = place_of(r, row, c->against);
+            x[row] = axis_place(r, row, c->against);
             y[row] = distance_of(c, &best, r->column[c->metric][row]);
         }
         curves[i] = (plot_curve){r->name, r->rows, x, y};
@@ -253,7 +254,7 @@ hfsad_status comparison_write(const comparison *c, file_batch *files, bool plott
     for (size_t i = 0; i < c->n_runs; i++)
         rows += c->runs[i].rows;
     double *room = calloc(2 * rows, sizeof *room);
-    status = room ? draw(c, files, room, err) : error_memory(err, 2 * rows * sizeof *room, "the curves");
+    status = room ? draw_comparison(c, files, room, err) : error_memory(err, 2 * rows * sizeof *room, "the curves");
     free(room);
     return status;
 }

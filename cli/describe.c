@@ -1,4 +1,4 @@
-/* See describe.h. A command describes itself when it is asked for its help: cli_parse hands its table over. */
+/* See describe.h. When a command is asked for its help, cli_parse passes its table to these functions. */
 #include "describe.h"
 
 #include <stdio.h>
@@ -6,8 +6,8 @@
 
 /* ---- man pages ---- */
 
-/* What troff would take for a request, an escape or a hyphen. */
-static void put_text(const char *text)
+/* Escapes what troff would read as a request, an escape or a hyphen. */
+static void put_roff_text(const char *text)
 {
     bool start = true;
     for (; *text; text++) {
@@ -23,28 +23,28 @@ static void put_text(const char *text)
     }
 }
 
-static void put_head(const char *page, const char *summary)
+static void put_page_head(const char *page, const char *summary)
 {
     printf(".TH %s 1 \"\" \"hfsad %s\" \"User Commands\"\n.SH NAME\n", page, hfsad_version());
-    put_text(page);
+    put_roff_text(page);
     fputs(" \\- ", stdout);
-    put_text(summary);
+    put_roff_text(summary);
     putchar('\n');
 }
 
-/* Lines as they are, as in the help. */
+/* Prints lines unchanged, as in the help. */
 static void put_section(const char *heading, const char *text)
 {
     printf(".SH %s\n.nf\n", heading);
-    put_text(text);
+    put_roff_text(text);
     fputs("\n.fi\n", stdout);
 }
 
 static void put_page(const cli_syntax *s)
 {
     fputs(".SH SYNOPSIS\n.nf\n", stdout);
-    put_text("hfsad ");
-    put_text(s->usage); /* its other lines begin with hfsad, or continue the line before */
+    put_roff_text("hfsad ");
+    put_roff_text(s->usage); /* its other lines begin with hfsad, or continue the line before */
     fputs("\n.fi\n", stdout);
     put_section("DESCRIPTION", s->about);
     fputs(".SH OPTIONS\n", stdout);
@@ -52,15 +52,15 @@ static void put_page(const cli_syntax *s)
         fputs(".TP\n\\fB", stdout);
         char name[80];
         snprintf(name, sizeof name, "--%s", o->name);
-        put_text(name);
+        put_roff_text(name);
         fputs("\\fR", stdout);
         if (o->operand) {
             fputs(" \\fI", stdout);
-            put_text(o->operand);
+            put_roff_text(o->operand);
             fputs("\\fR", stdout);
         }
         putchar('\n');
-        put_text(o->help);
+        put_roff_text(o->help);
         putchar('\n');
     }
     if (s->after)
@@ -80,20 +80,20 @@ void describe_command(const command *c)
 {
     char page[80];
     snprintf(page, sizeof page, "hfsad-%s", c->name);
-    put_head(page, c->summary);
+    put_page_head(page, c->summary);
     describe(c, put_page);
 }
 
 void describe_program(const command *commands, size_t count)
 {
-    put_head("hfsad", "hierarchical federated learning with non-smooth losses");
+    put_page_head("hfsad", "hierarchical federated learning with non-smooth losses");
     fputs(".SH SYNOPSIS\n\\fBhfsad\\fR \\fICOMMAND\\fR [\\fIARGUMENTS\\fR]\n", stdout);
     put_section("DESCRIPTION", "Trains linear models over a tree of nodes (client, edge, cloud) whose data stays with\n"
                                "the clients. Losses and penalties may be non-smooth and non-convex.");
     fputs(".SH COMMANDS\n", stdout);
     for (size_t i = 0; i < count; i++) {
         printf(".TP\n\\fBhfsad\\-%s\\fR(1)\n", commands[i].name);
-        put_text(commands[i].summary);
+        put_roff_text(commands[i].summary);
         putchar('\n');
     }
     put_section("EXIT STATUS", "0 done, 1 the run failed, 2 the spec, data or arguments are wrong,\n"
@@ -115,7 +115,7 @@ static void put_words(const char *const *words)
         printf("%s%s", word > words ? " " : "", *word);
 }
 
-/* Words that may follow an option: an arm of bash's case. */
+/* Words that may follow an option: a branch of bash's case. */
 static void put_choices(const cli_syntax *s)
 {
     for (const cli_option *o = s->options; o < s->options + s->n_options; o++) {
@@ -177,7 +177,7 @@ void describe_for_bash(const command *commands, size_t count)
          "complete -F _hfsad hfsad");
 }
 
-/* A text between single quotes and brackets: what would end either is left out. */
+/* A text between single quotes and brackets, without characters that would end either. */
 static void put_quoted(const char *text, size_t length)
 {
     for (size_t i = 0; i < length && text[i]; i++)

@@ -10,10 +10,10 @@ typedef struct {
     const char *summary;
 } command;
 
-/* hfsad.1 on stdout, or the page of one command. */
+/* Prints hfsad.1 on stdout, or the page of one command. */
 void describe_program(const command *commands, size_t count);
 void describe_command(const command *c);
-/* A script for bash or zsh on stdout. */
+/* Prints a script for bash or zsh on stdout. */
 void describe_for_bash(const command *commands, size_t count);
 void describe_for_zsh(const command *commands, size_t count);
 

@@ -3,7 +3,7 @@
 #define HFSAD_CLI_GENERATE_H
 
 #include "base/batch.h"
-#include "lab/generator_population.h"
+#include "made/generator_population.h"
 
 typedef enum { KIND_PHASE_RETRIEVAL, KIND_QUANTILE, KIND_CLUSTERED, KINDS } generate_kind;
 extern const char *const generate_kind_names[KINDS + 1];
@@ -11,7 +11,7 @@ extern const char *const generate_noise_names[], *const generate_task_names[], *
 
 enum { WORD_SIZE = 24 };
 
-/* What is not given is NAN, -1 or NULL until the defaults are filled in. */
+/* An argument that was not given is NAN, -1 or NULL until the defaults are set. */
 typedef struct {
     generate_kind kind;
     const char *out, *seed_text, *names;
@@ -31,7 +31,7 @@ typedef struct {
     int minority_by;
 } generate_arguments;
 
-/* Losses that the generated data suit; the names are those of loss.kind. */
+/* Losses that suit the generated data; the names are those of loss.kind. */
 enum {
     LOSS_QUANTILE,
     LOSS_ABSOLUTE,
@@ -52,34 +52,33 @@ extern const char *const generate_loss_names[];
 
 population_law generate_law(const generate_arguments *a);
 
-/* The files that the arguments ask for, the rows first; the spec is the last. The first generate_folders of them are
+/* The files that the arguments ask for: first the rows, last the spec. The first generate_folders of them are
  * folders. */
 enum { FILES_MOST = GROUPS_MOST + 5, FILE_NAME_SIZE = 24 };
 size_t generate_file_names(const generate_arguments *a, char names[FILES_MOST][FILE_NAME_SIZE]);
 size_t generate_folders(const generate_arguments *a);
 
-/* All files or none. *whole: false where interrupted, and then there are none. */
+/* Writes all files or none. *whole: false if interrupted; there are no files then. */
 hfsad_status generate_files(const generate_arguments *a, bool *whole, hfsad_error *err);
 
-/* Rows as a folder tree, <edge>/<client>.csv, under a hidden name until it is complete. All zero: none.
- */
+/* Rows as a folder tree, <edge>/<client>.csv, under a hidden name until it is complete. All members 0: none. */
 typedef struct {
     char *temporary, *path;
-    char edge[32 + WORD_SIZE], client[32 + WORD_SIZE]; /* whose file is open */
+    char edge[32 + WORD_SIZE], client[32 + WORD_SIZE]; /* client whose file is open */
     whole_file file;
     bool placed;
 } row_tree;
 
 hfsad_status row_tree_begin(row_tree *t, const char *out, const char *name, hfsad_error *err);
-/* The file of the row's client, which holds until the next call; those of a client come together. *fresh: nothing has
- * been written to it yet. NULL on failure. */
+/* The file of the row's client, valid until the next call; a client's rows come together. *fresh: the file is still
+ * empty. NULL on failure. */
 whole_file *row_tree_file(row_tree *t, const generated_row *row, bool *fresh, hfsad_error *err);
-/* Ends the last file and gives the tree its name. */
+/* Ends the last file and renames the tree. */
 hfsad_status row_tree_place(row_tree *t, hfsad_error *err);
-/* Frees; where not kept, the tree is removed, placed or not. */
+/* Frees the tree; if it is not kept, removes its files, renamed or not. */
 void row_tree_end(row_tree *t, bool keep);
 
-/* spec.yaml, from the arguments alone. */
+/* Writes spec.yaml from the arguments alone. */
 void generate_spec(whole_file *f, const generate_arguments *a);
 
 /* printf into a file; 500 bytes at most. */

@@ -59,9 +59,9 @@ static void put_number(whole_file *f, bool first, int64_t digits, double value)
     whole_file_put(f, text, (size_t)(at - text) + length);
 }
 
-/* Context of put_row. */
+/* Context of put_generated_row. */
 typedef struct {
-    whole_file *file; /* of a tree: the client's */
+    whole_file *file; /* for a tree: the client's file */
     row_tree *tree;   /* NULL: one file */
     const generate_arguments *a;
     size_t M;
@@ -92,7 +92,7 @@ static bool find_file(row_writer *k, const generated_row *row)
 }
 
 /* The generators' names are "edge" and "client" with a number. */
-static bool put_row(void *context, const generated_row *drawn)
+static bool put_generated_row(void *context, const generated_row *drawn)
 {
     row_writer *k = context;
     char edge[32 + WORD_SIZE], client[32 + WORD_SIZE];
@@ -108,7 +108,7 @@ static bool put_row(void *context, const generated_row *drawn)
         put_number(k->file, false, k->a->digits, row.x[m]);
     put_text(k->file, "\n");
     progress_draw(k->shown, ++*k->done, k->name);
-    return !k->file->reason; /* a full disk: the rest need not be drawn */
+    return !k->file->reason; /* the disk is full: no further rows are needed */
 }
 
 static void put_truth(whole_file *f, size_t M, const double *truth)
@@ -167,7 +167,7 @@ typedef struct {
     const source *s;
     whole_file *files[FILES_MOST]; /* NULL for a folder */
     row_tree trees[2];
-    size_t next; /* to be written */
+    size_t next; /* next file to write */
     progress shown;
     uint64_t done;
 } writing;
@@ -191,9 +191,9 @@ static hfsad_status write_rows(writing *k, population_part part, int64_t rows, h
         w.tree = tree;
     }
     if (!status && s->people)
-        status = population_rows(s->people, part, (size_t)rows, put_row, &w, err);
+        status = population_rows(s->people, part, (size_t)rows, put_generated_row, &w, err);
     else if (!status)
-        status = phase_retrieval_rows(&s->paper, s->truth, s->scale, put_row, &w, err);
+        status = phase_retrieval_rows(&s->paper, s->truth, s->scale, put_generated_row, &w, err);
     if (!status)
         status = w.status;
     return status || !w.tree || cli_interrupted() ? status : row_tree_place(tree, err);
@@ -257,8 +257,7 @@ hfsad_status generate_files(const generate_arguments *a, bool *whole, hfsad_erro
     if (!status)
         status = source_make(&s, a, err);
     if (!status) {
-        cli_catch_interrupts(); /* until here the default action does no harm; from here on it would leave temporaries
-                                 */
+        cli_catch_interrupts(); /* from here on, the default action would leave temporaries */
         status = file_batch_begin(&batch, a->out, err);
         if (!status)
             status = write_all(a, &s, &batch, whole, err);

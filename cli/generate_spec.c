@@ -1,4 +1,5 @@
-/* spec.yaml of `hfsad generate`: settings that suit the data, from the law they were drawn by; see generate.h. */
+/* Writes spec.yaml of `hfsad generate`: settings that suit the data, from the distribution of the data; see
+ * generate.h. */
 #include "generate.h"
 
 #include <inttypes.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As few digits as give the number back, so that 0.1 stays 0.1. */
+/* The fewest digits that give the number back, so that 0.1 stays 0.1. */
 static const char *shortest(char text[32], double value)
 {
     for (int digits = 15; digits <= 17; digits++) {
@@ -51,7 +52,7 @@ static void put_population_options(whole_file *f, const generate_arguments *a)
     put_option(f, "distance", a->distance);
 }
 
-/* The command that makes the same bytes again. */
+/* The command that produces the same bytes again. */
 static void put_origin(whole_file *f, const generate_arguments *a)
 {
     generate_put(f,
@@ -77,7 +78,7 @@ static void put_origin(whole_file *f, const generate_arguments *a)
         generate_put(f, "features: {intercept: edge}\n");
 }
 
-/* At the true model a row pulls along a feature with mean 0 and about this deviation. */
+/* The standard deviation of a row's slope along a feature at the true model; its mean is 0. */
 static double pull_of_row(const generate_arguments *a)
 {
     const double feature = sqrt(1 + a->shift * a->shift);
@@ -87,13 +88,13 @@ static double pull_of_row(const generate_arguments *a)
         return sqrt(a->tau * (1 - a->tau)) * feature;
     case LOSS_SQUARED:
     case LOSS_EXPECTILE: {
-        /* Not the noise's variance, which it may not have; 0.67449 is the upper quartile of N(0, 1). */
+        /* Not the variance of the noise, which need not exist; 0.67449 is the upper quartile of N(0, 1). */
         const noise_law noise = generate_law(a).noise;
         return fmax(noise_quantile(&noise, 0.75) / 0.67449, 0.01) * feature;
     }
     case LOSS_LOGISTIC: /* sqrt(p (1 - p)), less than 1/2 because most rows are on the correct side */
         return 0.35 * feature;
-    case LOSS_HINGE: /* most rows do not pull */
+    case LOSS_HINGE: /* most rows have slope 0 */
         return 0.5 * feature;
     default:
         return feature;

@@ -27,7 +27,7 @@ hfsad_status row_tree_begin(row_tree *t, const char *out, const char *name, hfsa
     return folder_make(t->temporary, err);
 }
 
-/* Closed and under its name; nothing if none is open. */
+/* Closes the open file and renames it; does nothing if none is open. */
 static hfsad_status end_file(row_tree *t, hfsad_error *err)
 {
     if (!t->file.stream)

@@ -1,10 +1,10 @@
-/* What a process says is held back until it is known whether another one says the same. */
+/* Holds back the output of a process until it is known whether another process prints the same. */
 #ifndef HFSAD_CLI_HELD_H
 #define HFSAD_CLI_HELD_H
 
-/* From now on nothing goes to stdout, and stderr waits. */
+/* From now on, stdout is discarded and stderr is held back. */
 void held_begin(void);
-/* Says what has come to stderr. */
+/* Prints the held-back stderr. */
 void held_say(void);
 
 #endif

@@ -52,7 +52,7 @@ static void print_usage(FILE *out)
           out);
 }
 
-static const command *find(const char *name)
+static const command *find_command(const char *name)
 {
     for (int i = 0; i < N_COMMANDS; i++)
         if (!strcmp(name, commands[i].name))
@@ -84,7 +84,7 @@ static int unknown(const char *name)
 static int help_for_packages(int argc, char **argv)
 {
     const bool man = !strcmp(argv[2], "--man");
-    const command *c = man && argc > 3 ? find(argv[3]) : NULL;
+    const command *c = man && argc > 3 ? find_command(argv[3]) : NULL;
     if (man && argc > 3 && !c)
         return unknown(argv[3]);
     if (c)
@@ -107,13 +107,13 @@ static int help(const char *name)
         print_usage(stdout);
         return cli_finish_stdout(CLI_DONE);
     }
-    const command *c = find(name);
+    const command *c = find_command(name);
     return c ? c->run(2, arguments) : unknown(name);
 }
 
 int main(int argc, char **argv)
 {
-    /* A file size limit and a closed pipe are then errors of the write, which are handled. */
+    /* A file size limit and a closed pipe then appear as write errors, which are handled. */
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2) {
@@ -131,6 +131,6 @@ int main(int argc, char **argv)
         printf("hfsad %s\nbuilt with " HFSAD_BUILT_WITH "\n", hfsad_version());
         return cli_finish_stdout(CLI_DONE);
     }
-    const command *c = find(name);
+    const command *c = find_command(name);
     return c ? c->run(argc - 1, argv + 1) : unknown(name);
 }

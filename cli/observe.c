@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A node that is restarted within milliseconds is shown as gone for HOLD_MS, so that somebody can see it. */
+/* A node that is restarted within milliseconds is shown as gone for HOLD_MS, so that a person can see it. */
 enum { WRITE_MS = 1000, HOLD_MS = 1500, LISTEN_MS = 100, BATCH = 1000 };
 
 typedef struct {
     hfsad_seen_state shown;
     uint64_t said, losses, process;
-    double lost, back; /* when it was lost, and came back, on clock_seconds; 0: it was not, did not */
+    double lost, back; /* when it was lost, and came back, on clock_seconds; 0: never */
     bool entered;
 } node_memory;
 
@@ -44,13 +44,13 @@ static void tell_back(observation *o, node_memory *m, const hfsad_seen *n)
     char text[100];
     if (m->back - m->lost >= 0.01)
         snprintf(text, sizeof text, "back after %.2g s", m->back - m->lost);
-    else /* nobody has seen it gone: only its new process tells */
+    else /* its end was not seen: only its new process shows it */
         snprintf(text, sizeof text, "back, in a new process");
     recorder_event(o->r, HISTORY_INFO, n->path, text);
     m->lost = 0;
 }
 
-/* The state to show; events on the way. A process that has been replaced was lost, too, even if nobody saw it gone. */
+/* The state to show; adds events. A process that was replaced was lost, too, even if its end was not seen. */
 static hfsad_seen_state follow(observation *o, node_memory *m, const hfsad_seen *n)
 {
     const bool replaced = n->has_numbers && m->process && n->process != m->process;
@@ -106,7 +106,7 @@ static size_t enter(observation *o, size_t i, bool all, recorder_node *to, char 
     return 1;
 }
 
-/* all: figures, too; otherwise only nodes whose state has changed. */
+/* all: with figures; otherwise only nodes whose state has changed. */
 static void write_nodes(observation *o, bool all, recorder_node *batch, char (*texts)[2][1024])
 {
     size_t n = 0;

@@ -1,4 +1,4 @@
-/* The nodes of a federation, watched in a thread of their own and entered into the history. */
+/* Watches the nodes of a federation in a separate thread and enters them into the history. */
 #ifndef HFSAD_CLI_OBSERVE_H
 #define HFSAD_CLI_OBSERVE_H
 
@@ -7,9 +7,9 @@
 
 typedef struct observation observation;
 
-/* NULL: it cannot be done, and an event of the history says why; the run does not need it. */
+/* NULL: watching is not possible, and an event of the history states why; the run does not need it. */
 observation *observe_begin(recorder *r, const hfsad_spec *spec, const hfsad_observer_settings *settings);
-/* Enters the last states and ends the thread. NULL is allowed. */
+/* Enters the last states and ends the thread. o may be NULL. */
 void observe_end(observation *o);
 
 #endif

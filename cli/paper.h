@@ -20,17 +20,17 @@ typedef struct {
     paper_settings settings;
     bool wanted[PAPER_SCENARIOS];
     size_t n_parts;
-    paper_part parts[SNRS_MOST]; /* the snr that was asked for, then its opposite */
+    paper_part parts[SNRS_MOST]; /* the requested snr, then its opposite */
 } paper_book;
 
 /* Claims, figures and what to know about them, as Markdown of at most 100 columns. room: a number per trial. */
 void paper_report(FILE *out, const paper_book *book, double *room);
 
-/* Reads --seed, of this command and of `generate`, whose seeds are those of the trials; exact, where the bounds of a
- * CLI_WHOLE are doubles. CLI_GO, or the exit status after a line on stderr. */
+/* Reads --seed of this command and of `generate`, whose seeds are those of the trials. The number is exact, unlike the
+ * bounds of a CLI_WHOLE, which are doubles. CLI_GO, or the exit status after a line on stderr. */
 int paper_seed(const char *command, const char *text, int64_t most, int64_t *seed);
 
-/* Shows progress and obeys Ctrl-C while trials run; context of the hooks. */
+/* Shows progress and handles Ctrl-C while trials run; context of the hooks. */
 typedef struct {
     progress progress;
     size_t before; /* trials of earlier runs */

@@ -6,7 +6,7 @@
 
 enum { WIDTH = 100, CLAIM_WIDTH = 41, CELL_WIDTH = 24, SERIES_WIDTH = 22, PAIR_WIDTH = 13 };
 
-/* Fills lines up to WIDTH; the first begins with lead, the others with as many spaces. */
+/* Fills lines up to WIDTH; the first begins with lead, the others with the same number of spaces. */
 static void paragraph(FILE *out, const char *lead, const char *text)
 {
     const size_t indent = strlen(lead);
@@ -151,7 +151,7 @@ static void print_figures(const report_state *s, size_t part, size_t scenario, d
     fputs("At the start:", s->out);
     for (size_t i = 0; i < sc->n_series; i++) {
         const size_t method = sc->series[i].method;
-        if (i > 0 && !s->book->parts[part].methods[method].tuned) /* those start where the first does */
+        if (i > 0 && !s->book->parts[part].methods[method].tuned) /* these start at the same point as the first */
             continue;
         const spread start = spread_of(r->trials, paper_errors(r, method, 0), room);
         fprintf(s->out, "%s%s mean %s, median %s", i ? "; " : "", i ? sc->series[i].name : "",

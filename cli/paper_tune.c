@@ -1,4 +1,4 @@
-/* hfsad paper --tune: how the sub-gradient method's constants in lab/scenarios.c were found. */
+/* hfsad paper --tune: finds the constants of the sub-gradient method in lab/scenarios.c. */
 #include "paper.h"
 
 #include "cli.h"
@@ -9,7 +9,7 @@
 /* Far from the seeds that reports use. */
 static const uint64_t TUNING_SEEDS = 1000000;
 
-/* Ends this little above the best of its kind count as equal; then the faster one wins. */
+/* Ends within this factor of the best count as equal; the faster rule then wins. */
 static const double ABOUT = 1.1;
 
 typedef struct {

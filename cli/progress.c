@@ -68,8 +68,8 @@ static int terminal_width(void)
     return 80;
 }
 
-/* One line, with a bar where share is not below 0, short of the last column, which makes some terminals wrap. Where it
- * is too long the bar gives way first, then the details at the end. */
+/* One line, with a bar if share is not below 0. It ends before the last column, because some terminals would wrap. If
+ * the line is too long, the bar is shortened first, then the details at the end are cut. */
 static void draw_line(const char *head, const char *tail, double share)
 {
     char line[400], bar[40];

@@ -28,7 +28,7 @@ static void warn(const hfsad_error *err)
 
 /* ---- the dashboard: a process of its own, so that nothing that happens to it reaches the training ---- */
 
-/* The port is opened here: what is wrong with the address is said before the run begins. */
+/* The port is opened here, so that a wrong address is reported before the run begins. */
 static int open_dash(const record_options *o, server **made)
 {
     hfsad_error err = {0};

@@ -41,7 +41,7 @@ typedef struct {
     recorder *r;   /* NULL: it is not */
     bool borrowed; /* another process has entered the run, and will say how it ended */
     char *out;
-    char *scratch; /* folder of a history that nobody keeps; NULL: none */
+    char *scratch; /* folder of a temporary history; NULL: none */
     pid_t dash;    /* process of the dashboard; 0: none */
 } record;
 

@@ -87,7 +87,7 @@ static void put_rows(FILE *out, sqlite3_stmt *s, const char *before)
     sqlite3_finalize(s);
 }
 
-static void put_head(FILE *out, const char *before)
+static void put_column_names(FILE *out, const char *before)
 {
     fputs(before, out);
     for (const char *at = TRACE_COLUMNS; *at; at++)
@@ -101,7 +101,7 @@ hfsad_status runs_print_trace(history *h, int64_t id, FILE *out, hfsad_error *er
     sqlite3_stmt *s = trace_query(h, id, err);
     if (!s)
         return err->status;
-    put_head(out, "");
+    put_column_names(out, "");
     put_rows(out, s, "");
     return HFSAD_OK;
 }
@@ -151,7 +151,7 @@ hfsad_status runs_export_csv(history *h, const cJSON *runs, const char *folder, 
         status = whole_file_begin(&f, folder, "traces.csv", err);
     if (status)
         return status;
-    put_head(f.stream, "run,");
+    put_column_names(f.stream, "run,");
     cJSON_ArrayForEach(run, runs)
     {
         char before[32];

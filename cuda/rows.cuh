@@ -94,7 +94,7 @@ template <int K> static __device__ __forceinline__ double visit_row(rows_client<
     if (!(n > 0))
         return 0;
     const double lift = n * c.inv_sigma;
-    const double slope = weight * box_row_slope(c.loss, a->rows.y[row], s + before * lift, weight * lift, s);
+    const double slope = weight * loss_row_slope(c.loss, a->rows.y[row], s + before * lift, weight * lift, s);
     const double step = (before - slope) * c.inv_sigma;
     if (step == 0)
         return 0;

@@ -115,7 +115,7 @@ bool fingerprint_path(const char *path, char hash[FINGERPRINT_SIZE])
         qsort(all.paths, all.count, sizeof *all.paths, by_name);
     const bool content = all.bytes <= content_most, folder = good && S_ISDIR(info.st_mode);
     hash[0] = 0;
-    if (good && !folder && content) { /* what sha256sum prints */
+    if (good && !folder && content) { /* the hash that sha256sum prints */
         unsigned char *buffer = malloc(BUFFER);
         good = buffer && add_content(sum, real, buffer);
         free(buffer);

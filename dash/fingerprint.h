@@ -8,8 +8,9 @@
 enum { FINGERPRINT_SIZE = 72 };
 
 void fingerprint_bytes(const void *bytes, size_t size, char hash[FINGERPRINT_SIZE]);
-/* A file by its content; a folder by the sorted names of all files below it and their content. More than 1 GiB is
- * told apart by names, sizes and times instead, and the text then begins with "stat:". false: it cannot be read. */
+/* The hash of a file's content; of a folder, the hash of the sorted names of all files below it and their contents.
+ * Files and folders of more than 1 GiB are identified by names, sizes and times instead; the text then begins with
+ * "stat:". false: the data cannot be read. */
 bool fingerprint_path(const char *path, char hash[FINGERPRINT_SIZE]);
 
 #endif

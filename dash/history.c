@@ -1,4 +1,4 @@
-/* Opening, versions and changes of the history; see history.h. */
+/* Opens, migrates and changes the history; see history.h. */
 #define _GNU_SOURCE /* asprintf */
 #include "dash/history.h"
 
@@ -17,7 +17,7 @@
 
 enum { APPLICATION = 0x68665344, BUSY_MS = 5000 }; /* "hfSD", in the header of the file */
 
-/* What leads from one version to the next; a new file goes through all of them. */
+/* The statements that lead from one version to the next; a new file goes through all of them. */
 static const char *const steps[] = {
     /* 1 */
     /* long texts come last: lists and sorting do not read them */
@@ -85,7 +85,7 @@ static hfsad_status number_of(const history *h, const char *sql, int64_t *number
     return status;
 }
 
-/* The folders above the file. */
+/* Creates the folders above the file. */
 static hfsad_status make_folders(const char *path, hfsad_error *err)
 {
     char *copy = strdup(path);
@@ -101,7 +101,8 @@ static hfsad_status make_folders(const char *path, hfsad_error *err)
     return status;
 }
 
-/* The copy is complete or not there. A copy of an earlier attempt has the same content: nothing was migrated then. */
+/* The copy is complete or missing. A copy of an earlier attempt has the same content, because nothing was migrated
+ * then. */
 static hfsad_status keep_copy(const history *h, int64_t version, hfsad_error *err)
 {
     char *sql = NULL, *path = NULL;
@@ -117,7 +118,7 @@ static hfsad_status keep_copy(const history *h, int64_t version, hfsad_error *er
     return status;
 }
 
-/* A file of this version afterwards. Two processes may do it at once: the second finds it done. */
+/* Brings the file to this version. Two processes may do so at once: the second finds it done. */
 static hfsad_status migrate(const history *h, hfsad_error *err)
 {
     int64_t version = 0;
@@ -144,7 +145,7 @@ static hfsad_status migrate(const history *h, hfsad_error *err)
 static hfsad_status check_version(const history *h, history_mode mode, hfsad_error *err)
 {
     int64_t version = 0, application = 0, tables = 0;
-    hfsad_status status = execute(h, "BEGIN", err); /* one state: another process may be making the tables */
+    hfsad_status status = execute(h, "BEGIN", err); /* one state: another process may be creating the tables */
     if (!status)
         status = number_of(h, "PRAGMA user_version", &version, err);
     if (!status)
@@ -165,7 +166,8 @@ static hfsad_status check_version(const history *h, history_mode mode, hfsad_err
     return version < VERSION ? migrate(h, err) : HFSAD_OK;
 }
 
-/* Readers do not wait for the writer in this mode. Several processes may switch to it at once; it stays in the file. */
+/* In this mode readers do not wait for the writer. Several processes may switch to it at once; the file stays in this
+ * mode. */
 static void use_wal(const history *h)
 {
     for (int i = 0; i < 100; i++) {
@@ -199,7 +201,8 @@ hfsad_status history_open(history **out, const char *path, history_mode mode, hf
     }
     if (!status) {
         use_wal(h);
-        /* A loss of power may take the last rows, never the file. No sync on the way out: the next writer does it. */
+        /* A loss of power may lose the last rows, but not the file. There is no sync at the end, because the next
+         * writer syncs. */
         (void)sqlite3_exec(h->db, "PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF", NULL, NULL, NULL);
         sqlite3_db_config(h->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         if (mode == HISTORY_READ)
@@ -237,7 +240,7 @@ int64_t process_since(int64_t pid)
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     if (file_read(path, 4096, &text, &size) != 0)
         return -1;
-    /* behind the name, which may hold anything but is the last thing in brackets, field 22 of proc(5) */
+    /* behind the name, which may contain any bytes but is the last text in brackets, field 22 of proc(5) */
     const char *at = strrchr(text, ')');
     long long since = -1;
     const bool zombie = at && at[1] == ' ' && at[2] == 'Z';

@@ -1,4 +1,4 @@
-/* What is read from the history, as JSON; see history.h. */
+/* Reads the history as JSON; see history.h. */
 #define _GNU_SOURCE /* strdup */
 #include "dash/history.h"
 
@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A run of another machine, or of another life of this one, that has not been heard of for this long. */
+/* Seconds of silence after which a run of another machine or of an earlier boot counts as killed. */
 enum { SILENT_MS = 60000, RUNS_DEFAULT = 100 };
 
-/* The statement of a printf-like text (%Q quotes, %lld); NULL: err says why. */
+/* Prepares a statement from a printf-like text (%Q quotes, %lld); NULL: err is set. */
 static sqlite3_stmt *query(history *h, hfsad_error *err, const char *format, ...)
 {
     sqlite3_stmt *s = NULL;
@@ -37,7 +37,7 @@ static void add_number(cJSON *to, const char *name, double v)
         cJSON_AddNullToObject(to, name);
 }
 
-/* A column under its own name. */
+/* Adds a column under its own name. */
 static void add_column(cJSON *to, sqlite3_stmt *s, int i)
 {
     const char *name = sqlite3_column_name(s, i);
@@ -83,7 +83,7 @@ static double number_of(const cJSON *o, const char *name)
     return cJSON_IsNumber(n) ? n->valuedouble : NAN;
 }
 
-/* A run that says `running` may have been killed: its process is asked for. */
+/* A run with the status `running` may have been killed, so its process is looked up. */
 static void settle_status(cJSON *run)
 {
     char host[256] = "";
@@ -134,13 +134,13 @@ bool history_sort_known(const char *column)
     "EXISTS (SELECT 1 FROM node WHERE node.run = run.id) AS federation, "                                              \
     "json_extract(summary, '$.converged') AS converged, json_extract(summary, '$.algorithm') AS algorithm"
 
-/* Killed runs are running ones in the file. */
+/* In the file, killed runs have the status `running`. */
 static bool is_wanted(const cJSON *run, const history_filter *f)
 {
     return !f->status || !strcmp(f->status, text_of(run, "status"));
 }
 
-/* The numbers of all runs that fit, in order; sorted by their start they are sorted by number. */
+/* The numbers of all runs that match the filter, in order. */
 static sqlite3_stmt *list_query(history *h, const history_filter *f, hfsad_error *err)
 {
     const char *sort = f->sort && strcmp(f->sort, "started") && history_sort_known(f->sort) ? f->sort : NULL;
@@ -165,7 +165,7 @@ static sqlite3_stmt *list_query(history *h, const history_filter *f, hfsad_error
     return s;
 }
 
-/* A run without its long texts; NULL: it is gone meanwhile, or does not fit. */
+/* A run without its long texts; NULL: it was deleted meanwhile, or does not match the filter. */
 static cJSON *listed_run(history *h, sqlite3_stmt *one, int64_t id, const history_filter *f)
 {
     cJSON *run = NULL;
@@ -255,7 +255,7 @@ static void add_value(cJSON *to, double v)
     cJSON_AddItemToArray(to, isfinite(v) ? cJSON_CreateNumber(v) : cJSON_CreateNull());
 }
 
-static void add_row(trace_json *t, sqlite3_stmt *s)
+static void add_json_row(trace_json *t, sqlite3_stmt *s)
 {
     for (int i = 0; i < COLUMNS; i++)
         add_value(t->column[i], sqlite3_column_type(s, i) == SQLITE_NULL ? NAN : sqlite3_column_double(s, i));
@@ -285,7 +285,7 @@ static cJSON *trace_object(const trace_json *t)
     return o;
 }
 
-/* One seek in the index a point, so that a million rows cost no more than a few thousand. */
+/* One search in the index for each point, so that a million rows cost no more than a few thousand. */
 static int add_spaced(history *h, trace_json *t, int64_t id, int64_t first, int64_t last, int64_t most)
 {
     sqlite3_stmt *s = NULL;
@@ -300,7 +300,7 @@ static int add_spaced(history *h, trace_json *t, int64_t id, int64_t first, int6
         if (sqlite3_step(s) != SQLITE_ROW)
             break;
         const int64_t found = sqlite3_column_int64(s, 0);
-        add_row(t, s);
+        add_json_row(t, s);
         const int64_t next = first + (int64_t)((double)(last - first) * (double)(i + 1) / (double)(most - 1));
         at = next > found ? next : found + 1;
         code = sqlite3_reset(s);

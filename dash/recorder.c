@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ROWS_MOST: what half a second of the fastest run has. MODELS_KEPT: more are thinned out, every second one at a time.
- */
+/* ROWS_MOST: rows of the fastest run in half a second. MODELS_KEPT: beyond this number, every second model is
+ * removed. */
 enum {
     ROWS_MOST = 65536,
     EVENTS_MOST = 4096,
@@ -35,7 +35,7 @@ enum {
 typedef struct {
     uint64_t iteration;
     uint32_t nonzero, width, count;
-    unsigned char *entries; /* count times: index and float, 32 bits each */
+    unsigned char *entries; /* count pairs of index and float, 32 bits each */
 } model_row;
 
 typedef struct {
@@ -48,8 +48,8 @@ struct recorder {
     history *h;
     int64_t run;
     pthread_t thread;
-    pthread_mutex_t lock; /* of the queues and of `ending` */
-    pthread_mutex_t file; /* of h: one transaction at a time */
+    pthread_mutex_t lock; /* protects the queues and `ending` */
+    pthread_mutex_t file; /* protects h: one transaction at a time */
     pthread_cond_t wake;
     bool started, ending;
     hfsad_figures *rows;
@@ -57,16 +57,16 @@ struct recorder {
     model_row models[MODELS_MOST];
     size_t n_models, n_kept;
     bool thinned;            /* the stride has grown since the last batch */
-    _Atomic uint64_t stride; /* between models that are kept */
+    _Atomic uint64_t stride; /* iterations between models that are kept */
     event_row *events;
     size_t n_events, room_events;
     uint64_t dropped;
-    char *settings; /* of the spec, all of them, if those of the run are not known before its end; NULL: they are */
+    char *settings; /* all settings of the spec, if the resolved settings are unknown before the end; otherwise NULL */
     char *data;     /* file or folder to be hashed; NULL: none */
     double best;
     int64_t known; /* rows up to this iteration were recorded by an earlier process of the run; -1: none */
-    bool resumed;  /* the entry was begun by an earlier process */
-    bool failed;   /* the file could not be written; err says why */
+    bool resumed;  /* an earlier process began the entry */
+    bool failed;   /* the file could not be written; err is set */
     hfsad_error err;
 };
 
@@ -91,7 +91,7 @@ static void bind_text(sqlite3_stmt *s, int at, const char *text)
     sqlite3_bind_text(s, at, text, -1, SQLITE_TRANSIENT);
 }
 
-/* Steps, resets, and says whether it went well. */
+/* Steps and resets the statement; returns whether it succeeded. */
 static bool step(sqlite3_stmt *s)
 {
     const bool good = s && sqlite3_step(s) == SQLITE_DONE;
@@ -104,7 +104,7 @@ static bool execute(const recorder *r, const char *sql)
     return sqlite3_exec(r->h->db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* ---- what is written ---- */
+/* ---- writing to the file ---- */
 
 static void bind_row(sqlite3_stmt *s, int64_t run, const hfsad_figures *f)
 {
@@ -168,7 +168,7 @@ static bool write_models(recorder *r, const model_row *models, size_t count)
     return good;
 }
 
-/* Every second one goes; those that stay are wanted from now on. */
+/* Removes every second model; from now on models are wanted at the new stride. */
 static bool thin_models(const recorder *r, uint64_t stride)
 {
     sqlite3_stmt *s = prepare(r, "DELETE FROM model WHERE run = ? AND iteration % ? != 0");
@@ -216,7 +216,7 @@ static void set_data_hash(const recorder *r, const char *hash)
 
 /* ---- the thread ---- */
 
-/* What the queues held; the thread's own. */
+/* The contents of the queues; only the thread uses it. */
 typedef struct {
     hfsad_figures *rows;
     size_t n_rows, room_rows;
@@ -224,7 +224,7 @@ typedef struct {
     size_t n_models;
     event_row *events;
     size_t n_events, room_events;
-    uint64_t thin; /* the new stride; 0: as it was */
+    uint64_t thin; /* the new stride; 0: unchanged */
 } batch;
 
 static bool write_batch(recorder *r, const batch *b)
@@ -243,7 +243,7 @@ static bool write_batch(recorder *r, const batch *b)
     return good;
 }
 
-/* The queues change places with the batch's empty arrays; no row is copied. */
+/* Swaps the queues with the batch's empty arrays; no row is copied. */
 static void take_queues(recorder *r, batch *b)
 {
     hfsad_figures *rows = b->rows;
@@ -339,7 +339,7 @@ static int by_size(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* A queue of models is full before it is written: every second one is given up, as in the file. */
+/* The queue of models is full before it is written: every second model is dropped, as in the file. */
 static void thin_queue(recorder *r)
 {
     size_t kept = 0;
@@ -476,7 +476,7 @@ static void bind_spec(sqlite3_stmt *s, const recorder_start *start)
     cJSON_free(settled);
 }
 
-/* Absolute, also of a folder that is not there yet; to be freed. */
+/* The absolute path, also of a folder that does not exist yet; the caller frees it. */
 static char *full_path(const char *path)
 {
     char *found = path ? realpath(path, NULL) : NULL, folder[4096], *full = NULL;
@@ -524,7 +524,7 @@ static bool enter_run(recorder *r, const recorder_start *start)
 
 /* ---- a run that goes on ---- */
 
-/* Whether an entry may be continued: it has not ended well, and no process of this machine works on it. */
+/* Whether an entry may be continued: it has not ended successfully, and no process of this machine works on it. */
 static bool is_left(sqlite3_stmt *s)
 {
     char host[256] = "";
@@ -537,7 +537,7 @@ static bool is_left(sqlite3_stmt *s)
            !process_lives(sqlite3_column_int64(s, 4), sqlite3_column_int64(s, 5), boot);
 }
 
-/* The last entry of this command for the same spec, settings and output folder; 0: there is none to continue. */
+/* The last entry of this command for the same spec, settings and output folder; 0: none to continue. */
 static int64_t find_left(const recorder *r, const recorder_start *start)
 {
     char *text = NULL, hash[FINGERPRINT_SIZE] = "", *given = settings_text(start->spec, false),
@@ -561,7 +561,7 @@ static int64_t find_left(const recorder *r, const recorder_start *start)
     return id;
 }
 
-/* The entry is this process's from now on. */
+/* Assigns the entry to this process. */
 static bool take_over(const recorder *r)
 {
     char host[256] = "", boot[64];
@@ -581,7 +581,7 @@ static bool take_over(const recorder *r)
     return good;
 }
 
-/* Makes the entry, or finds the one that this run continues. */
+/* Creates the entry, or finds the entry that this run continues. */
 static bool begin_run(recorder *r, const recorder_start *start)
 {
     bool good = execute(r, "BEGIN IMMEDIATE");
@@ -593,8 +593,7 @@ static bool begin_run(recorder *r, const recorder_start *start)
     return good;
 }
 
-/* The models that an earlier process has kept, and the distance between them: all their iterations are multiples of it.
- */
+/* The models that an earlier process has kept, and their stride: all their iterations are multiples of it. */
 static void count_models(recorder *r)
 {
     uint64_t bits = 0;
@@ -608,7 +607,7 @@ static void count_models(recorder *r)
     r->stride = bits ? bits & (~bits + 1) : 1;
 }
 
-/* The data, looked for beside the spec. */
+/* Finds the data relative to the spec. */
 static char *find_data(const recorder_start *start)
 {
     char name[1000];
@@ -648,7 +647,7 @@ static bool start_thread(recorder *r)
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->file, NULL);
     sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &old); /* Ctrl-C is for the thread that trains */
+    pthread_sigmask(SIG_BLOCK, &all, &old); /* the training thread handles Ctrl-C */
     r->started = pthread_create(&r->thread, NULL, work, r) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return r->started;

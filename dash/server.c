@@ -24,8 +24,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* CONNECTIONS_MOST: all of them; EVENTS_MOST: those that wait for changes. A browser keeps six to a host. A connection
- * on which nothing happens is closed after IDLE_SECONDS; event streams say something every BEAT_MS. */
+/* CONNECTIONS_MOST: limit on all connections; EVENTS_MOST: limit on connections that wait for changes. A browser keeps
+ * six connections per host. An idle connection is closed after IDLE_SECONDS; event streams send a line every
+ * BEAT_MS. */
 enum {
     CONNECTIONS_MOST = 96,
     EVENTS_MOST = 32,
@@ -42,7 +43,7 @@ typedef struct stream {
     struct server *server;
     struct MHD_Connection *connection;
     bool used, suspended;
-    int64_t told; /* the version that the page knows; -1: none */
+    int64_t told; /* the version that the page has; -1: none */
     uint64_t beat;
 } stream;
 
@@ -51,18 +52,18 @@ struct server {
     unsigned port;
     char host[ADDRESS_HOST_SIZE];
     bool loopback;
-    char *certificate, *key, token[TOKEN_MOST + 1]; /* token "": none is asked for */
+    char *certificate, *key, token[TOKEN_MOST + 1]; /* token "": no token is required */
     struct MHD_Daemon *daemon;
-    history *h; /* of the server's thread */
+    history *h; /* used by the server's thread only */
     int64_t run;
-    pthread_mutex_t lock; /* of the streams */
+    pthread_mutex_t lock; /* protects the streams */
     stream streams[EVENTS_MOST];
     _Atomic int64_t version;
 };
 
 /* ---- answers ---- */
 
-/* No script, style, picture or connection from elsewhere, no frame around the page, no form. */
+/* Forbids scripts, styles, pictures and connections from elsewhere, frames around the page, and forms. */
 #define POLICY                                                                                                         \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "              \
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -188,7 +189,7 @@ static void resume_all(server *s)
 
 /* ---- access ---- */
 
-/* The time does not depend on where the texts differ. */
+/* Compares in a time that does not depend on where the texts differ. */
 static bool same_text(const char *a, const char *b)
 {
     const size_t n = strlen(a), m = strlen(b);
@@ -198,13 +199,13 @@ static bool same_text(const char *a, const char *b)
     return differs == 0;
 }
 
-/* A page of another site, whose name leads to 127.0.0.1, must not read the history: its requests carry its name. */
+/* A page of another site whose name resolves to 127.0.0.1 must not read the history; its requests carry that name. */
 static bool host_is_ours(const server *s, struct MHD_Connection *from)
 {
     const char *host = MHD_lookup_connection_value(from, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
     if (!s->loopback)
-        return true; /* a token is asked for */
+        return true; /* a token is required */
     if (!host)
         return false;
     const char *colon = strrchr(host, ':');
@@ -225,7 +226,8 @@ static bool has_token(const server *s, struct MHD_Connection *from)
            (cookie && same_text(cookie, s->token));
 }
 
-/* The link with the token: it becomes a cookie that scripts and other sites do not get, and leaves the address. */
+/* The link with the token: the token becomes a cookie that scripts and other sites cannot read, and is removed from the
+ * address. */
 static enum MHD_Result take_token(const server *s, struct MHD_Connection *to, const char *token)
 {
     char cookie[TOKEN_MOST + 100];
@@ -242,7 +244,7 @@ static enum MHD_Result take_token(const server *s, struct MHD_Connection *to, co
 
 /* ---- a request, in the server's thread ---- */
 
-/* The pages are one file, which reads its own address. */
+/* All pages are one file, which reads its own address. */
 static bool is_page(const char *url)
 {
     return !strcmp(url, "/") || !strcmp(url, "/runs") || !strcmp(url, "/compare") || !strncmp(url, "/run/", 5) ||
@@ -261,7 +263,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *from, const 
     (void)version;
     (void)upload;
     (void)request;
-    if (*upload_size > 0) { /* a body: passed over, the answer comes after its end */
+    if (*upload_size > 0) { /* a body is skipped; the answer follows its end */
         *upload_size = 0;
         return MHD_YES;
     }
@@ -287,7 +289,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *from, const 
 
 /* ---- set-up ---- */
 
-/* Only processes of this machine reach it; a socket without a port is a file. */
+/* Whether only processes of this machine can reach the address; a socket without a port is a file. */
 static bool is_local(const struct sockaddr *at)
 {
     if (at->sa_family == AF_INET)
@@ -297,7 +299,7 @@ static bool is_local(const struct sockaddr *at)
     return at->sa_family == AF_UNIX;
 }
 
-/* A socket that was handed over may listen elsewhere than the address says: its own address counts. */
+/* A socket that was passed in may listen at another address than the setting: the socket's address counts. */
 static bool is_reached_locally(int socket, const struct addrinfo *found)
 {
     struct sockaddr_storage at = {0};

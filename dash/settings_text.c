@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 1e-4 and 0.0001 are the same. */
+/* Treats 1e-4 and 0.0001 as equal. */
 static bool same_value(const char *a, const char *b)
 {
     char *end_a, *end_b;
@@ -27,7 +27,7 @@ char *settings_text(const hfsad_spec *spec, bool all)
     return text;
 }
 
-/* Leaves below `from`, by their dotted keys; null is what the run does not have. */
+/* Adds the leaves below `from` by their dotted keys; null marks a setting that the run does not have. */
 static void overlay(cJSON *to, const cJSON *from, const char *above)
 {
     const cJSON *one;

@@ -4,10 +4,10 @@
 
 #include "hfsad/hfsad.h"
 
-/* All settings of a spec, or those that differ from their defaults; to be freed by cJSON_free. */
+/* All settings of a spec, or those that differ from their defaults; free with cJSON_free. */
 char *settings_text(const hfsad_spec *spec, bool all);
-/* Those of `all` with the values that summary.json has for them: the resolved ones, for commands that do not see them
- * before the end. NULL: one of the two is missing. To be freed by cJSON_free. */
+/* The settings of `all` with the resolved values of summary.json, for commands that do not know these before the end.
+ * NULL: one of the two is missing. Free with cJSON_free. */
 char *settings_resolved(const char *all, const char *summary);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * What the paper claims about its experiment, judged by the numbers measured. Nothing here knows how it should come
- * out: the verdicts follow from the summaries alone.
+ * The paper's claims about its experiment, judged by measured numbers. The verdicts depend on the summaries only.
  */
 #ifndef HFSAD_LAB_CLAIMS_H
 #define HFSAD_LAB_CLAIMS_H
@@ -36,14 +35,14 @@ typedef enum { VERDICT_NO, VERDICT_PARTLY, VERDICT_YES } verdict;
 
 typedef struct {
     verdict verdict;
-    char cell[32];      /* the verdict with the figure that decides: 24 columns at most */
+    char cell[32];      /* the verdict with the deciding figure: 24 columns at most */
     char sentence[600]; /* the same in plain words */
 } finding;
 
 typedef struct {
     size_t scenario;   /* index into paper_scenarios */
     const char *claim; /* as short as a table needs it */
-    const char *test;  /* when it counts as true */
+    const char *test;  /* condition under which it counts as true */
     /* series: the summaries of the scenario, in its order; c->count >= 1 */
     finding (*judge)(const series_summary *series, const checkpoints *c);
 } paper_claim;
@@ -51,11 +50,11 @@ typedef struct {
 enum { PAPER_CLAIMS = 4 };
 extern const paper_claim paper_claims[PAPER_CLAIMS];
 
-/* How the series of the tuned preset, the last of scenario 1, fares against the sub-gradient rule that ends lowest. It
- * is no claim of the paper's; series: as above. */
+/* Compares the series of the tuned preset, the last of scenario 1, with the sub-gradient rule that ends lowest. This is
+ * not a claim of the paper; series: as above. */
 finding tuned_judge(const series_summary *series, const checkpoints *c);
 
-/* Means within this factor of each other are comparable: what the paper leaves open. */
+/* Means within this factor count as comparable; the paper does not define the word. */
 #define COMPARABLE_FACTOR 2.0
 
 #endif

@@ -18,7 +18,7 @@ typedef struct {
     const paper_method *methods;
     const paper_hooks *hooks;
     paper_result *result;
-    pthread_mutex_t lock; /* of what follows and of the done hook */
+    pthread_mutex_t lock; /* protects the members below and the done hook */
     size_t done;
     size_t failed_trial; /* the first in trial order, so that the message does not depend on the threads */
     hfsad_error failure;
@@ -139,8 +139,8 @@ static hfsad_status paper_spec(hfsad_spec **out, uint64_t seed, hfsad_error *err
     return HFSAD_OK;
 }
 
-/* The problem that HFSAD's consensus solves, in one place: the priors of all nodes fall on the same w. They are also
- * written into the spec, for the tuned preset, which has no default priors. */
+/* Sets the problem that HFSAD's consensus solves, in one place: the priors of all nodes apply to the same w. They are
+ * also written into the spec for the tuned preset, which has no default priors. */
 static hfsad_status centralize(trial *k, hfsad_error *err)
 {
     plan *p;
@@ -199,7 +199,7 @@ static bool is_refused(const paper_method *m, trial *k)
     plan *p;
     sim *s;
     if (make_sim(m, k, &p, &s, &err))
-        return true; /* for the reason that the processor gives */
+        return true; /* the processor reports the reason */
     const bool refused = device_batch_refuses(s) != NULL;
     sim_free(s);
     plan_free(p);
@@ -225,7 +225,7 @@ static void note_done(campaign *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* All methods, but those in `elsewhere`. */
+/* Runs all methods except those in `elsewhere`. */
 static hfsad_status run_methods(campaign *c, size_t t, trial *k, const bool *elsewhere, hfsad_error *err)
 {
     hfsad_status status = HFSAD_OK;
@@ -258,7 +258,7 @@ static void run_trial(void *context, size_t t, unsigned thread)
         note_done(c);
 }
 
-/* ---- on a device: some thousand trials at once, which fill it; their number bounds the memory ---- */
+/* ---- on a device: some thousand trials at once fill it; their number limits the memory ---- */
 
 enum { TOGETHER = 4096 };
 
@@ -268,7 +268,7 @@ typedef struct {
     trial *trials;
     plan **plans;
     sim **sims;
-    const bool *there; /* methods that the device takes */
+    const bool *there; /* methods that the device supports */
     size_t method;
 } group;
 
@@ -439,7 +439,7 @@ static double quantile(size_t n, const double *sorted, double p)
     const double place = p * (double)(n - 1);
     const size_t below = (size_t)place;
     const double part = place - (double)below;
-    if (part == 0 || sorted[below] == sorted[below + 1]) /* two infinities have no difference */
+    if (part == 0 || sorted[below] == sorted[below + 1]) /* the difference of two infinities is undefined */
         return sorted[below];
     return sorted[below] + part * (sorted[below + 1] - sorted[below]);
 }

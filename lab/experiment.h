@@ -8,11 +8,11 @@
 #ifndef HFSAD_LAB_EXPERIMENT_H
 #define HFSAD_LAB_EXPERIMENT_H
 
-#include "lab/generator.h"
+#include "data/generated.h"
 #include "run/subgradient.h"
 
-/* HFSAD with the paper's constants or as the tuned preset has it, or the centralized sub-gradient method with a step
- * rule. */
+/* A method: HFSAD with the paper's constants or with the tuned preset, or the centralized sub-gradient method with a
+ * step rule. */
 typedef struct {
     bool skip; /* not run; its errors stay 0 */
     bool central;
@@ -23,15 +23,15 @@ typedef struct {
 } paper_method;
 
 typedef struct {
-    phase_retrieval data; /* seed: of trial 0 */
+    phase_retrieval data; /* seed: seed of trial 0 */
     size_t trials;
     uint32_t iterations;
-    const char *start;  /* of all methods but the tuned ones, as start_vector takes it */
+    const char *start;  /* start of all methods except the tuned ones, in the form of start_vector */
     unsigned threads;   /* 0: one per core */
-    const char *device; /* "cuda": HFSAD's trials run there, many at once, if it can do the method; NULL: here */
+    const char *device; /* "cuda": methods that it supports run there, many trials at once; NULL: processor */
 } paper_settings;
 
-/* The relative error of every method, iteration (the start is 0) and trial; not finite values are INFINITY. */
+/* The relative error of every method, iteration (0 is the start) and trial; values that are not finite are INFINITY. */
 typedef struct {
     size_t methods, points, trials; /* points = iterations + 1 */
     double *error;                  /* methods x points x trials */
@@ -40,15 +40,16 @@ typedef struct {
 /* The trials' errors of one method after one iteration. */
 const double *paper_errors(const paper_result *r, size_t method, size_t iteration);
 
-/* done: trials finished so far, called by one thread at a time. stop: may be called by many at once; true ends the
- * run soon. Both may be NULL. */
+/* done: number of finished trials, called by one thread at a time. stop: several threads may call it at once; true ends
+ * the run soon. Both may be NULL. */
 typedef struct {
     void *context;
     void (*done)(void *context, size_t trials);
     bool (*stop)(void *context);
 } paper_hooks;
 
-/* Runs all methods on all trials. *r is NULL if it was stopped. The bits do not depend on the threads. */
+/* Runs all methods on all trials. *r is NULL if the run was stopped. The bits do not depend on the number of
+ * threads. */
 hfsad_status paper_run(paper_result **r, const paper_settings *s, const paper_method *methods, size_t n_methods,
                        const paper_hooks *hooks, hfsad_error *err);
 void paper_result_free(paper_result *r);

@@ -18,13 +18,13 @@ struct model_picture {
     model_picture_settings args;
     model *models[1 + MODEL_PICTURE_OTHERS];
     client_groups groups;      /* of the file */
-    const client_groups *sets; /* these, or the run's own; NULL: none */
+    const client_groups *sets; /* groups of the file or of the run; NULL: none */
     double *truths[MODEL_PICTURE_TRUTHS];
-    const double **w; /* what the bundles point into */
+    const double **w; /* models that the bundles point to */
     size_t n_w, n_bundles;
     plot_bundle bundles[PLOT_BUNDLES_MOST];
     char labels[PLOT_BUNDLES_MOST][LABEL_SIZE];
-    char *names; /* of several scores */
+    char *names; /* names of several scores */
 };
 
 /* ---- reading ---- */
@@ -83,8 +83,9 @@ static hfsad_status read_groups(model_picture *p, hfsad_error *err)
     const hfsad_status status = client_groups_read(&p->groups, p->args.groups, err);
     for (size_t node = m->n_inner; node < m->n_nodes && !status; node++)
         if (client_groups_find(p->sets, model_name(m, (uint32_t)node)) == GROUP_NONE)
-            return error_set(err, HFSAD_ERROR_INPUT, "%.300s has no group for %.300s, which is in %.300s",
-                             p->args.groups, model_name(m, (uint32_t)node), p->args.folders[0]);
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%.300s lists no group for %.300s, a client of %.300s; add a line for it", p->args.groups,
+                             model_name(m, (uint32_t)node), p->args.folders[0]);
     return status;
 }
 
@@ -99,7 +100,7 @@ static void multiply(const model *by, double *w)
         w[i] *= by->scales[by->classes ? i / by->classes : i];
 }
 
-/* All models and truths by the scales of the first one's features. */
+/* Divides all models and truths by the scales of the first run's features. */
 static void standardize(model_picture *p)
 {
     const model *first = p->models[0];
@@ -133,7 +134,7 @@ static void add_bundle(model_picture *p, bundle_style style, size_t look, size_t
     p->n_bundles++;
 }
 
-/* The clients of one group or, for the last colour, of all groups from there on. */
+/* The clients of one group; the last colour shows all further groups. */
 static void add_group(model_picture *p, uint32_t first, uint32_t end)
 {
     const model *m = p->models[0];
@@ -215,7 +216,7 @@ hfsad_status model_picture_draw(const model_picture *p, int (*interrupted)(void)
     return status;
 }
 
-static hfsad_status set_up(model_picture *p, hfsad_error *err)
+static hfsad_status set_up_picture(model_picture *p, hfsad_error *err)
 {
     hfsad_status status = folder_check(p->args.out, err);
     if (!status)
@@ -257,7 +258,7 @@ hfsad_status model_picture_create(model_picture **out, const model_picture_setti
     if (!p)
         return error_memory(err, sizeof *p, "the plot");
     p->args = *settings;
-    const hfsad_status status = set_up(p, err);
+    const hfsad_status status = set_up_picture(p, err);
     if (status) {
         model_picture_free(p);
         *out = NULL;

@@ -9,22 +9,22 @@ enum { MODEL_PICTURE_OTHERS = 2, MODEL_PICTURE_TRUTHS = 4 };
 
 /* The texts must outlive the picture. */
 typedef struct {
-    const char *folders[1 + MODEL_PICTURE_OTHERS]; /* the run and the others; NULL: no more */
+    const char *folders[1 + MODEL_PICTURE_OTHERS]; /* the run and the others; NULL: the end */
     const char *groups;                            /* CSV client,group; NULL: the groups that the run found */
     const char *const *truths;                     /* files */
     size_t n_truths;
-    bool raw; /* units of the data also if the run has standardized the features */
+    bool raw; /* units of the data even if the run standardized the features */
     const char *out;
 } model_picture_settings;
 
 typedef struct model_picture model_picture;
-extern const char *const model_picture_names[2]; /* of the files */
+extern const char *const model_picture_names[2]; /* names of the files */
 
 /* Reads and checks everything. */
 hfsad_status model_picture_create(model_picture **p, const model_picture_settings *settings, hfsad_error *err);
-/* Writes both files, or none if `interrupted` is not 0 before the end. */
+/* Writes both files; none if `interrupted` becomes non-zero before the end. */
 hfsad_status model_picture_draw(const model_picture *p, int (*interrupted)(void), hfsad_error *err);
-/* NULL is allowed. */
+/* p may be NULL. */
 void model_picture_free(model_picture *p);
 
 #endif

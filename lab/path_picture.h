@@ -1,4 +1,4 @@
-/* The cloud's coefficients along a path that is trained, in the units that lambda acts on. */
+/* The cloud's coefficients along a trained path, in the units that lambda applies to. */
 #ifndef HFSAD_LAB_PATH_PICTURE_H
 #define HFSAD_LAB_PATH_PICTURE_H
 

@@ -31,15 +31,15 @@ static void print_number(FILE *out, double value)
         fputs(" NaN", out);
 }
 
-/* Iterations between two points that are drawn: one up to a thousand, where a column can show no more. */
+/* Iterations between two drawn points: 1 up to a thousand iterations, because a column cannot show more points. */
 static size_t stride_of(size_t points)
 {
     return 1 + points / 1002;
 }
 
-/* The height of a curve at iteration i: on the logarithmic axis the mean of the iteration and its neighbours, weighed
- * 1:2:1. Sub-gradient methods jump up and down in turn, which would fill the plot with a hatching; this takes out
- * exactly that and keeps the course. The start is drawn as it is. */
+/* The height of a curve at iteration i: on the logarithmic axis the mean of the iteration and its neighbours, weighted
+ * 1:2:1. Sub-gradient methods alternate between two levels, which would fill the plot with hatching; this mean removes
+ * the alternation and keeps the trend. The start is drawn as it is. */
 static double height(size_t points, const double *curve, size_t i)
 {
     if (i == 0)
@@ -52,7 +52,7 @@ static double height(size_t points, const double *curve, size_t i)
     return exp((log(before) + 2 * log(here) + log(after)) / 4);
 }
 
-/* In the script rather than in a file: no path needs quoting. */
+/* Data go into the script, not into a file: no path needs quoting. */
 static void print_data(FILE *out, const plot *p)
 {
     const size_t stride = stride_of(p->points);
@@ -102,8 +102,8 @@ static void print_axis(FILE *out, double least, double most)
     fputs(")\n", out);
 }
 
-/* Axes and margins; the legend is below them. The left margin is gnuplot's, as wide as the labels. tics: share of the
- * height that the labels of the x axis need beyond one line. */
+/* Sets axes and margins; the legend is below them. gnuplot sets the left margin by the width of the labels. tics: share
+ * of the height that the labels of the x axis need beyond one line. */
 static void print_frame(FILE *out, const char *x_label, const char *y_label, size_t legend_rows, double tics)
 {
     const double bottom = 0.16 + tics + 0.045 * (double)legend_rows;
@@ -135,7 +135,7 @@ static size_t mark_interval(size_t points)
     return drawn > 8 ? drawn / 8 : 1;
 }
 
-/* Ends the script's `draw` and draws it twice. */
+/* Ends the script's `draw` and draws it twice: PNG and SVG. */
 static void print_drawing(FILE *out, const char *png, const char *svg)
 {
     fprintf(out,
@@ -182,14 +182,14 @@ void plot_script(FILE *out, const plot *p, const char *png, const char *svg)
     print_drawing(out, png, svg);
 }
 
-/* Quotes and backslashes would end the text or begin something else. */
+/* Replaces quotes and backslashes, which would end the text or start an escape. */
 static void print_plain(FILE *out, const char *text)
 {
     for (; *text; text++)
         fputc((unsigned char)*text < 0x20 || *text == 0x7f || strchr("'\"\\`@", *text) ? '?' : *text, out);
 }
 
-/* Bytes of a feature's name, of another label, and of one beside which a second fits. */
+/* Limits in bytes: a feature's name, another label, and a label that leaves room for a second column. */
 enum { FEATURE_SHOWN = 32, LABEL_SHOWN = 56, LABEL_OF_TWO = 24 };
 
 static bool is_within_character(char c)
@@ -197,7 +197,7 @@ static bool is_within_character(char c)
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* A text of more than `shown` bytes keeps its beginning and its end, which tells level, class or algorithm. */
+/* A text of more than `shown` bytes keeps its start and its end, which names the level, class or algorithm. */
 static void print_short(FILE *out, const char *text, size_t shown)
 {
     char cut[LABEL_SHOWN + 8];
@@ -215,8 +215,8 @@ static void print_short(FILE *out, const char *text, size_t shown)
     print_plain(out, cut);
 }
 
-/* Rows of a legend of n labels: two columns, or one if a label is too long for half of the width. A column that does
- * not fit is not drawn at all. */
+/* Rows of a legend with n labels: two columns, or one if a label is too long for half of the width. gnuplot does not
+ * draw a column that does not fit. */
 static size_t legend_rows(size_t n, size_t longest)
 {
     return longest > LABEL_OF_TWO ? n : (n + 1) / 2;
@@ -278,7 +278,7 @@ static int larger_first(const void *a, const void *b)
     return (x->m > y->m) - (x->m < y->m);
 }
 
-/* Puts the PLOT_LINES_MOST largest into lines, in order; returns how many there are. */
+/* Puts the PLOT_LINES_MOST largest into lines, in order; returns their number. */
 static size_t choose_lines(const lambda_plot *p, path_line *lines)
 {
     size_t n = 0;
@@ -453,12 +453,12 @@ _Noreturn static void become_gnuplot(const char *folder, int script, int message
     _exit(errno == ENOENT ? NOT_FOUND : NO_START);
 }
 
-/* A script for gnuplot, and what gnuplot said. Both are files: neither side ever waits for the other. */
+/* A script for gnuplot, and gnuplot's output. Both are files, so that neither process waits for the other. */
 typedef struct {
     FILE *script, *messages;
 } dialogue;
 
-/* To be called after a failed begin too. */
+/* Called after a failed begin too. */
 static void dialogue_end(dialogue *d)
 {
     if (d->script)
@@ -477,7 +477,7 @@ static hfsad_status dialogue_begin(dialogue *d, hfsad_error *err)
                      strerror(errno));
 }
 
-/* *code: the exit status of gnuplot as a shell shows it, 127 where it was not found. */
+/* *code: the exit status of gnuplot as a shell shows it, 127 if it was not found. */
 static hfsad_status dialogue_run(dialogue *d, const char *folder, int *code, hfsad_error *err)
 {
     if (fflush(d->script) || ferror(d->script) || fseek(d->script, 0, SEEK_SET))
@@ -496,7 +496,7 @@ static hfsad_status dialogue_run(dialogue *d, const char *folder, int *code, hfs
     return HFSAD_OK;
 }
 
-/* What gnuplot said, as one line: it repeats the command with a caret under it before it comes to the point. */
+/* gnuplot's message as one line, without the repeated command and the caret under it. */
 static void last_message(FILE *messages, int code, char *text, size_t size)
 {
     char line[300];
@@ -529,7 +529,7 @@ hfsad_status plot_check(const char *without, hfsad_error *err)
     return status;
 }
 
-/* Whether the file has this mark near its end: gnuplot does not notice that a disk is full. */
+/* Whether the file has this mark near its end, because gnuplot does not report a full disk. */
 static bool is_whole(const char *path, const char *mark)
 {
     FILE *f = fopen(path, "rb");
@@ -546,7 +546,7 @@ static bool is_whole(const char *path, const char *mark)
     return false;
 }
 
-/* One of the kinds; the others are NULL. */
+/* One of the kinds of plots; the others are NULL. */
 typedef struct {
     const plot *series;
     const curve_plot *curves;
@@ -554,12 +554,12 @@ typedef struct {
     const model_plot *models;
 } any_plot;
 
-static hfsad_status draw(dialogue *d, any_plot p, const whole_file *png, const whole_file *svg, char *folder,
-                         hfsad_error *err)
+static hfsad_status draw_plot(dialogue *d, any_plot p, const whole_file *png, const whole_file *svg, char *folder,
+                              hfsad_error *err)
 {
     char text[300];
     int code = 0;
-    *strrchr(folder, '/') = 0; /* whole_file_begin put it there */
+    *strrchr(folder, '/') = 0; /* whole_file_begin added it */
     const char *const png_name = strrchr(png->temporary, '/') + 1, *const svg_name = strrchr(svg->temporary, '/') + 1;
     if (p.curves)
         curve_plot_script(d->script, p.curves, png_name, svg_name);
@@ -591,7 +591,7 @@ static hfsad_status draw_any(any_plot p, const whole_file *png, const whole_file
         return error_memory(err, strlen(png->temporary), "a file name");
     hfsad_status status = dialogue_begin(&d, err);
     if (!status)
-        status = draw(&d, p, png, svg, folder, err);
+        status = draw_plot(&d, p, png, svg, folder, err);
     dialogue_end(&d);
     free(folder);
     return status;

@@ -1,7 +1,7 @@
 /*
- * Plots for print, drawn by gnuplot as a child process, one column wide, colours that colour-blind readers can tell
- * apart. Of convergence: logarithmic error axis, a line with marks, a thin dashed line and a band per series. Of
- * models: their coefficients.
+ * Plots for print, one column wide, drawn by gnuplot as a child process, in colours that colour-blind readers can tell
+ * apart. Convergence: logarithmic error axis; a line with marks, a thin dashed line and a band per series. Models:
+ * their coefficients.
  */
 #ifndef HFSAD_LAB_PLOT_H
 #define HFSAD_LAB_PLOT_H
@@ -10,8 +10,8 @@
 
 enum { PLOT_SERIES_MOST = 6 };
 
-/* Point i of each array is iteration i, drawn as the mean of it and its neighbours (1:2:1, of the logarithms). What is
- * not above 0 and finite is left out. */
+/* Point i of each array is iteration i, drawn as the mean of the point and its neighbours (1:2:1, of the logarithms).
+ * Values that are not above 0 and finite are left out. */
 typedef struct {
     const char *label;  /* gnuplot's enhanced text: "K_m" has a lowered m */
     const double *line; /* strong, with marks */
@@ -27,7 +27,7 @@ typedef struct {
 
 /* Curves, each with its own points, drawn as a line with marks; x starts at 0. Point i is drawn as above. */
 typedef struct {
-    const char *label; /* plain text; what a script cannot hold becomes '?' */
+    const char *label; /* plain text; characters that a script cannot hold become '?' */
     size_t points;
     const double *x, *y;
 } plot_curve;
@@ -38,8 +38,8 @@ typedef struct {
     const plot_curve *curves;
 } curve_plot;
 
-/* Coefficients against the logarithm of lambda, with a line at the lambda that was chosen: the largest have colours and
- * names, the others are grey, and those beyond PLOT_LINES_MOST are not drawn. */
+/* Coefficients against the logarithm of lambda, with a line at the chosen lambda: the largest have colours and names,
+ * the others are grey; at most PLOT_LINES_MOST are drawn. */
 enum { PLOT_LINES_MOST = 200 };
 typedef struct {
     size_t points, M;
@@ -47,19 +47,19 @@ typedef struct {
     const double *w;      /* points rows of M */
     double chosen;
     size_t hidden;     /* number of columns at the end of a row that are not drawn: an intercept */
-    const char *names; /* of the features, each closed by a 0; NULL: w_1, w_2, ... */
+    const char *names; /* names of the features, each with a terminating 0; NULL: w_1, w_2, ... */
     bool standardized; /* w is in units of the columns' deviations */
 } lambda_plot;
 
-/* Models as lines through their coefficients: bundles of thin lines, dashed lines, or marks without a line. Of a bundle
- * PLOT_MODELS_MOST at most are drawn, evenly chosen. */
+/* Models as lines through their coefficients: bundles of thin lines, dashed lines, or marks without a line. At most
+ * PLOT_MODELS_MOST models of a bundle are drawn, evenly chosen. */
 enum { PLOT_MODELS_MOST = 1000, PLOT_BUNDLES_MOST = 12 };
 typedef enum { BUNDLE_THIN, BUNDLE_DASHED, BUNDLE_MARKS } bundle_style;
 
 typedef struct {
     const char *label; /* plain text, as above */
     bundle_style style;
-    size_t look; /* colour or, of marks, their shape; 0 … PLOT_SERIES_MOST - 1 */
+    size_t look; /* colour, or for marks their shape; 0 … PLOT_SERIES_MOST - 1 */
     size_t n;
     const double *const *w; /* n models of M numbers */
 } plot_bundle;
@@ -67,12 +67,12 @@ typedef struct {
 typedef struct {
     size_t M, n_bundles;
     const plot_bundle *bundles;
-    const char *names; /* of the features, each closed by a 0; NULL: their numbers */
+    const char *names; /* names of the features, each with a terminating 0; NULL: their numbers */
     bool standardized; /* as above */
 } model_plot;
 
-/* Whether gnuplot is there and can draw PNG and SVG; HFSAD_ERROR_INPUT with the remedy where not, HFSAD_ERROR_IO where
- * it could not even be asked. without: how to do without plots, "give --no-plot". */
+/* Checks that gnuplot exists and can draw PNG and SVG. HFSAD_ERROR_INPUT with the remedy if not; HFSAD_ERROR_IO if
+ * gnuplot could not be started. without: how to do without plots, "give --no-plot". */
 hfsad_status plot_check(const char *without, hfsad_error *err);
 
 /* Draws into two files of one folder that were begun; the caller closes, replaces or drops them. gnuplot runs in its

@@ -5,7 +5,7 @@
 
 enum { KM_1, KM_5, KM_10, KM_20, PC_03, PC_05, PC_07, TUNED_10, FIRST_CENTRAL };
 
-/* No space beside markup: some SVG readers drop it. */
+/* No space next to markup, because some SVG readers drop it. */
 #define KM_LABEL(value) "HFSAD ({/:Italic K_m}=" value ")"
 #define PC_LABEL(value) "HFSAD ({/:Italic p_c}=" value ")"
 

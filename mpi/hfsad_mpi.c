@@ -1,6 +1,6 @@
 /*
- * The ranks of base/ranks.h by MPI: a module of its own, so that the program does not need MPI. The program loads it if
- * it was started by mpirun or srun (src/base/launch.c).
+ * The ranks of base/ranks.h by MPI: a separate module, so that the program does not depend on MPI. The program loads it
+ * if mpirun or srun started the program (src/base/launch.c).
  */
 #define _POSIX_C_SOURCE 200809L
 #include "base/ranks.h"
@@ -14,7 +14,7 @@
 enum { PIECE = 1 << 30, LEAVE_SECONDS = 5 };
 
 typedef struct {
-    MPI_Comm leaving; /* not that of the work: a rank may leave while others wait for it there */
+    MPI_Comm leaving; /* separate from the communicator of the work: a rank may leave while others wait for it there */
     int *sizes, *places, *in_sizes, *in_places;
 } mpi_group;
 
@@ -95,7 +95,7 @@ static bool leave(void *context, int status, int *statuses)
     must(MPI_Iallgather(&status, 1, MPI_INT, statuses, 1, MPI_INT, mine.leaving, &request) == MPI_SUCCESS,
          "an exchange failed");
     const struct timespec nap = {0, 1000000};
-    /* one that is done waits for the one that writes the files, however long that takes */
+    /* a finished rank waits for the rank that writes the files, however long that takes */
     for (int i = 0; !done && (status == 0 || i < LEAVE_SECONDS * 1000); i += status != 0) {
         must(MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS, "an exchange failed");
         if (!done)

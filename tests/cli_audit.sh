@@ -23,6 +23,12 @@ for set in algorithm=star algorithm=hfsad algorithm=fedavg features.standardize=
 done
 [ "$(stat -c %a audit.log)" = 600 ] || fail "others can read the audit"
 
+echo "-- a client that refuses a model of a round ends by name; nobody waits for it"
+timeout 60 "$HFSAD" up q/spec.yaml --set algorithm=hfsad --set run.polish=false --set privacy.largest=1e-4 --state refusing --out refused --quiet 2>stderr.txt
+status=$?
+{ [ $status -ne 0 ] && [ $status -ne 124 ]; } || fail "a model beyond privacy.largest: exit status $status"
+says 'client[1-4]: refuses a model with numbers beyond privacy.largest; the run diverges, or privacy.largest is too small'
+
 echo "-- a spec that needs what clients refuse fails early"
 expect_line 2 run q/spec.yaml --set privacy.refuse=polish
 says "clients do not answer 'polish', and this spec asks these questions: set algorithm: hfsad and run.polish: false"
@@ -40,6 +46,18 @@ says 'edge1/client1 has 9 rows, fewer than privacy.least_rows, 10'
 expect_line 2 client q/spec.yaml --set privacy.least_rows=10 --name edge1/client1 --state s
 says 'edge1/client1 has 9 rows, fewer than privacy.least_rows, 10'
 expect_line 2 edge q/spec.yaml --name edge1 --audit x --state s
+
+echo "-- a client steps on no model beyond privacy.largest, and answers no question about one"
+for set in algorithm=hfsad algorithm=star; do
+    rm -rf audit.log large-state
+    "$HFSAD" up q/spec.yaml --state large-state --set $set --set run.polish=auto --set privacy.largest=1e-9 --out large --audit audit.log --quiet 2>large.log &
+    large=$!
+    until_true 30 grep -q "edge1/client1 .*refused: a model with numbers beyond privacy.largest" audit.log || fail "$set: $(tail -n 3 audit.log)"
+    kill -TERM $large
+    wait $large
+done
+grep -q 'question 1.*star: .*refused: a model with numbers beyond' audit.log || fail "star: $(grep refused audit.log | head -n 3)"
+expect 0 up q/spec.yaml --set privacy.largest=100 --out large --quiet
 
 echo "-- an edge that asks questions of its own choosing"
 need_paho
@@ -63,7 +81,7 @@ common="q/spec.yaml --set algorithm=hfsad --set run.polish=false --set run.itera
         members="$members $!"
     done
 }
-grep -q '^asked 95 questions, 0 answered$' curious.txt || fail "the curious edge: $(cat curious.txt)"
+grep -q '^asked 141 questions, 0 answered$' curious.txt || fail "the curious edge: $(cat curious.txt)"
 [ "$(grep -c 'edge1/client1 .*sum of residuals.*refused: a question that this spec does not have' edge1.audit)" -ge 80 ] || fail "the audit: $(tail -n 5 edge1.audit)"
 grep -q 'edge1/client1 .*scale of the data.*refused: another question with the number of one that was answered' edge1.audit || fail "the same number twice: $(grep scale edge1.audit)"
 until_true 60 eval "! kill -0 $cloud" || { fail "the cloud does not end: $(tail -n 3 ./*.log)"; kill -9 $cloud; }

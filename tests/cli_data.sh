@@ -46,16 +46,16 @@ ln -s tree-csv/edge1 beside
 before=$(names tree-csv)
 for out in tree-csv tree-csv/ tree-csv/edge1 tree-csv/new/deep beside/new "$PWD/tree-csv/../tree-csv"; do
     expect_line 2 run spec.yaml --set data=tree-csv --out "$out"
-    says "is in the folder of data"
+    says "is in the data folder"
     expect_line 2 path spec.yaml --set data=tree-csv --set prior.cloud.penalty=l1 --no-plot --out "$out"
-    says "is in the folder of data"
+    says "is in the data folder"
     expect_line 2 evaluate --model from-csv --data tree-csv --out "$out"
-    says "is in the folder of data"
+    says "is in the data folder"
 done
 expect_line 2 compare spec.yaml --set data=tree-csv --out tree-csv
-says "is in the folder of data"
+says "is in the data folder"
 expect_line 2 predict --model from-csv --data tree-csv --out tree-csv/edge1/p.csv
-says "is in the folder of data"
+says "is in the data folder"
 [ "$(names tree-csv)" = "$before" ] || fail "a refused command wrote to its data: $(names tree-csv)"
 expect 0 run spec.yaml --set data=tree-csv --set run.iterations=1 --out tree-csv/.out/a --quiet
 rm -r tree-csv/.out

@@ -39,12 +39,10 @@ cat >majorised.yaml <<<"{data: many/data.csv, loss: {kind: phase-retrieval}, $sh
 cat >star.yaml <<<"{data: data/data.csv, loss: {kind: absolute}}"
 awk -F, 'BEGIN { OFS = "," } NR > 1 { $3 = $3 > 0 ? 1 : -1 } { print }' data/data.csv >classes1.csv
 awk -F, 'BEGIN { OFS = "," } NR > 1 { $3 = $3 > 0 ? int(2 * $3) : 0 } { print }' data/data.csv >counts1.csv
-cat >logistic.yaml <<<"{data: classes1.csv, loss: {kind: logistic, box: 1}, $short}"
 refused 'without an intercept' many.yaml
 refused 'the squared loss is not supported with many rows' factored.yaml
 refused 'phase-retrieval, loss.box' majorised.yaml --set run.start=zero
 refused 'algorithm: hfsad' star.yaml
-refused 'loss.box' logistic.yaml
 refused 'aggregate: trimmed' phase.yaml --set aggregate=median
 refused 'group-mcp and group-scad' phase.yaml --set link.edge.penalty=group-mcp
 if [ "$emulated" ]; then
@@ -70,6 +68,21 @@ same 'phase retrieval' phase.yaml
 for box in 0.05 0.5; do # clients leave it in every round
     same "phase retrieval, box $box" phase.yaml --set loss.box=$box
 done
+# rows that the device draws itself; without the clients' state, which then stays there
+for words in 'phase-retrieval edges=3 clients=19 features=6 seed=3' 'phase-retrieval edges=2 clients=70 features=40'; do
+    cat >drawn.yaml <<<"{data: generate $words, truth: generate $words, loss: {kind: phase-retrieval, box: 5}, preset: paper, run: {iterations: 10, edge_rounds: 2}}"
+    same "generate $words" drawn.yaml
+    same "generate $words, participation" drawn.yaml --set run.participation.client=0.5
+done
+cat >drawn.yaml <<<"{data: generate quantile edges=3 clients=20 features=6 rows=1 shift=0.5 rho=-0.3, loss: {kind: absolute}, $short}"
+same 'generate quantile' drawn.yaml
+expect 0 run drawn.yaml --quiet --device cuda --set output.clients=false --set output.state=false --set output.checkpoint=false --out alone.cuda
+expect 0 run drawn.yaml --quiet --set output.clients=false --set output.state=false --set output.checkpoint=false --out alone.cpu
+same_output alone.cpu alone.cuda || fail "without the clients' state: the device has other bits"
+expect 0 run drawn.yaml --quiet --set run.iterations=9 --device cuda --out drawn.resumed
+expect 0 run --resume drawn.resumed --set run.iterations=20 --quiet --device cuda
+expect 0 run drawn.yaml --quiet --out drawn.whole
+same_output drawn.whole drawn.resumed state.csv || fail "a resumed run of drawn rows: the device has other bits"
 # 100 clients of an edge, 40 features: other kernels
 "$HFSAD" generate quantile --edges 2 --clients 100 --features 20 --rows 1 --quiet --out wide1
 "$HFSAD" generate phase-retrieval --edges 2 --clients 70 --features 40 --quiet --out wide2
@@ -121,6 +134,7 @@ awk -F, 'BEGIN { OFS = "," } NR > 1 { $3 = $3 > 0 ? int(2 * $3) : 0 } { print }'
 for kind in hinge:classes squared-hinge:classes logistic:classes poisson:counts hinge:classes1 logistic:classes1 poisson:counts1; do
     cat >loss.yaml <<<"{data: ${kind#*:}.csv, loss: {kind: ${kind%:*}}, $short}"
     same "$kind" loss.yaml
+    case $kind in *1) same "$kind in a box" loss.yaml --set loss.box=0.2 ;; esac
 done
 # a run that is resumed, rows of the trace that are far apart
 same 'few rows' phase.yaml --set run.trace_every=7

@@ -339,7 +339,7 @@ refused "--model DIR is missing" --data tilted.csv
 refused "--data FILE is missing" --model tilted
 refused "nowhere/summary.json cannot be read: No such file" --model nowhere --data tilted.csv
 cut -d, -f1-6 tilted-all.csv >narrow.csv
-refused "narrow.csv has 3 features and the model in tilted has 5" --model tilted --data narrow.csv
+refused "narrow.csv has 3 features, but the model in tilted has 5" --model tilted --data narrow.csv
 head -2 truth.csv >short.csv
 refused "2 numbers for truth, expected 5" --model tilted --data tilted.csv --truth short.csv
 sed 's/.*/0/' truth.csv >zeros.csv

@@ -81,14 +81,14 @@ both() {
 }
 both "no-such.csv cannot be read" no-such.csv
 both "cannot be read" data
-printf 'client;group\n' >bad.csv && both "bad.csv:1: the header is not client,group" bad.csv
+printf 'client;group\n' >bad.csv && both "bad.csv:1: the header must be client,group" bad.csv
 printf '' >bad.csv && both "bad.csv:1: the header" bad.csv
-printf 'client,group\n\n' >bad.csv && both "bad.csv has no clients" bad.csv
+printf 'client,group\n\n' >bad.csv && both "bad.csv lists no clients" bad.csv
 for line in dev1 'dev1,' ',1' 'dev1,1,2' "dev1,$(printf '%070d' 1)"; do
     printf 'client,group\ndev2,1\n%s\n' "$line" >bad.csv && both "bad.csv:3: .* is not of the form client,group" bad.csv
 done
-printf 'client,group\ndev1,1\ndev2,1\ndev1,2\n' >bad.csv && both "names dev1 twice" bad.csv
-grep -v '^dev17,' data/groups.csv >bad.csv && both "bad.csv has no group for gate2/dev17" bad.csv
+printf 'client,group\ndev1,1\ndev2,1\ndev1,2\n' >bad.csv && both "lists dev1 twice" bad.csv
+grep -v '^dev17,' data/groups.csv >bad.csv && both "bad.csv lists no group for gate2/dev17" bad.csv
 seq 1001 | awk 'BEGIN { print "client,group" } { print "d" $1 "," $1 }' >bad.csv
 both "bad.csv:1002: more than 1000 groups" bad.csv
 refused "output folder of a run" plot

@@ -100,7 +100,7 @@ for address in 127.0.0.1 127.0.0.1: :9100 nonsense:x 127.0.0.1:99999 1:2:3 '[::1
     says "metrics cannot be served at"
 done
 expect_line 2 client spec.yaml --name edge1/client1 --state bad --metrics "127.0.0.1:$(port_of cloud)"
-says "the port is taken"
+says "the port is in use"
 [ ! -e bad ] || fail "a refused process left a state folder"
 
 for edge in edge1 edge2; do

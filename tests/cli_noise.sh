@@ -160,5 +160,5 @@ expect_line 2 path spec.yaml --out x --quiet
 says 'would spend the budget'
 expect 0 run spec.yaml --set run.iterations=6 --set output.checkpoint=true --out kept --quiet
 expect_line 2 run spec.yaml --resume kept --set run.iterations=9 --set output.checkpoint=true --quiet
-says 'cannot be changed'
+says 'the privacy budget was divided; keep it'
 finish

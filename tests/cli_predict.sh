@@ -179,15 +179,15 @@ refused "--data FILE is missing" --model tilted
 refused "nowhere/summary.json cannot be read: No such file" --model nowhere --data tilted.csv
 refused "nothing.csv" --model tilted --data nothing.csv
 cut -d, -f1-6 tilted.csv >narrow.csv
-refused "narrow.csv has 3 features and the model in tilted has 4" --model tilted --data narrow.csv
+refused "narrow.csv has 3 features, but the model in tilted has 4" --model tilted --data narrow.csv
 sed 's/$/,1/; 1s/,1$/,x5/' tilted.csv >wide.csv
-refused "wide.csv has 5 features and the model in tilted has 4" --model tilted --data wide.csv
+refused "wide.csv has 5 features, but the model in tilted has 4" --model tilted --data wide.csv
 sed '3s/,[^,]*$/,nan/' tilted.csv >hole.csv
 refused "hole.csv:3:" --model tilted --data hole.csv
 cp -r tilted cut && head -c -9 tilted/model.csv >cut/model.csv
 refused "cut/model.csv:[0-9]*: the file is cut short" --model cut --data tilted.csv
 head -n -1 tilted/model.csv >cut/model.csv
-refused "cut/model.csv has [0-9]* models and the summary.json beside it tells of" --model cut --data tilted.csv
+refused "cut/model.csv has [0-9]* models, but the summary.json beside it states" --model cut --data tilted.csv
 sed '3s/,[^,]*/,inf/' tilted/model.csv >cut/model.csv
 refused 'cut/model.csv:3: w1 is "inf"; expected a finite number' --model cut --data tilted.csv
 awk -F, -v OFS=, 'NR > 1 { $2 = "1e308"; $3 = "1e308" } 1' tilted/model.csv >cut/model.csv
@@ -202,7 +202,7 @@ sed -i '/"feature_names"/d' cut/summary.json
 cp tilted/model.csv cut/model.csv
 expect 0 predict --model cut --data swapped.csv
 head -c 300 tilted/summary.json >cut/summary.json
-refused "cut/summary.json is no whole JSON object" --model cut --data tilted.csv
+refused "cut/summary.json is not a complete JSON object" --model cut --data tilted.csv
 
 mkdir folder
 expect_line 2 predict --model tilted --data tilted.csv --out folder

@@ -5,6 +5,7 @@
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
 . "$(dirname "$0")/shell.sh"
 . "$tests/broker.sh"
+. "$tests/federate.sh"
 export PYTHONPATH=$tests PYTHONDONTWRITEBYTECODE=1
 
 python3 - <<'PYTHON'
@@ -25,53 +26,6 @@ run: {iterations: 6, edge_rounds: 3, polish: true}
 output: {clients: false}
 YAML
 
-# begin LOG ARGUMENTS…: a process of the federation; its number is in $last.
-begin() {
-    setpriv --pdeathsig KILL "$HFSAD" "${@:2}" --broker "mqtt://127.0.0.1:$port" 2>>"$1" >&2 </dev/null &
-    last=$!
-    members="$members $last"
-}
-begin_one() { begin "$name.log" "$1" spec.yaml "${sets[@]}" --state "state-$name/$1" "${@:2}"; }
-# has_frames NUMBER: whether the transcript of $name has more.
-has_frames() { [ "$(wc -l <"$name.txt")" -gt "$1" ]; }
-# federate NAME KILLS SETTING…: the spec with these settings; what goes over the broker is in NAME.txt, the output in NAME. The clients
-# and the edge are killed in turn, KILLS times, each time after some frames more.
-federate() {
-    local name=$1 kills=$2 sets=(--set "federation.name=$1") i cloud edge clients seen status done=0
-    for i in "${@:3}"; do sets+=(--set "$i"); done
-    setpriv --pdeathsig KILL mosquitto_sub -p "$port" -t "hfsad/$name/#" -F '%t %x' >"$name.txt" 2>/dev/null &
-    members="$members $!"
-    mkdir -p "state-$name"
-    begin_one cloud --out "$name" --linger 0.5 --quiet
-    cloud=$last
-    begin_one edge --name e --linger 0.5
-    edge=$last
-    begin_one client --all-of e
-    clients=$last
-    for ((i = 0; i < kills; i++)); do
-        seen=$(wc -l <"$name.txt")
-        until_true 20 has_frames $((seen + 10)) || break
-        kill -0 "$cloud" 2>/dev/null || break
-        if [ $((i % 3)) = 2 ]; then
-            kill -KILL "$edge"
-            wait "$edge" 2>/dev/null
-            begin_one edge --name e --linger 0.5
-            edge=$last
-        else
-            kill -KILL "$clients"
-            wait "$clients" 2>/dev/null
-            begin_one client --all-of e
-            clients=$last
-        fi
-        done=$((done + 1))
-    done
-    wait "$cloud"
-    status=$?
-    [ "$status" = 0 ] || { fail "$name: exit status $status"; tail -5 "$name.log" >&2; }
-    until_true 20 grep -q "hfsad/$name/cloud/answer-ack" "$name.txt" || fail "$name: no end in the transcript"
-    [ "$done" -ge "$kills" ] || fail "$name: only $done kills"
-}
-
 cat >broker.in <<'CONF'
 listener 1883 127.0.0.1
 allow_anonymous true
@@ -85,6 +39,11 @@ federate fixed 0 federation.wire=fixed privacy.cohort=4
 federate private 0 privacy.aggregation=secure privacy.cohort=4
 python3 "$tests/attack_rows.py" private.txt data.csv 5 2 1 >attack.txt
 [ $? = 1 ] || { fail "rows of a private federation were found"; cat attack.txt >&2; }
+federate words 0 federation.wire=fixed federation.fraction=40 # words without masks hide nothing
+python3 "$tests/attack_rows.py" words.txt data.csv 5 2 1 >attack.txt || { fail "the rows of a federation in fixed point were not found"; cat attack.txt >&2; }
+federate noise 0 privacy.rho=1 privacy.clip=1 run.polish=false federation.fraction=40 # each client hides by itself
+python3 "$tests/attack_rows.py" noise.txt data.csv 5 2 1 >attack.txt
+[ $? = 1 ] || { fail "rows of a federation with noise were found"; cat attack.txt >&2; }
 python3 "$tests/check_masks.py" private.txt fixed.txt >masks.txt 2>&1 || { fail "masks"; cat masks.txt >&2; }
 python3 "$tests/check_masks.py" fixed.txt fixed.txt >masks.txt 2>&1 && fail "plain words pass for masked ones"
 
@@ -118,6 +77,20 @@ cmp -s noisy-first/model.csv noisy/model.csv || fail "killed: other noise"
 find state-private -name cohort.key ! -perm 600 | grep . && fail "a key that others may read"
 [ "$(find state-private -name cohort.key | wc -l)" = 1 ] || fail "not one key for the clients' process"
 
+# ---- no key in a log, an audit, a message or an output ----
+python3 - <<'PYTHON' || fail "keys outside of their files"
+import base64, glob, os, sys
+keys = [open(f, "rb").read() for f in glob.glob("state-*/**/*.key", recursive=True)]
+files = [f for f in glob.glob("**/*", recursive=True) if os.path.isfile(f) and not f.endswith(".key")]
+shapes = [s for k in keys for s in (k[:16], k[16:], k.hex().encode()[:24], k.hex().upper().encode()[:24], base64.b64encode(k)[:20])]
+assert len(keys) >= 4 and any(f.endswith(".log") for f in files) and any(f.endswith(".audit") for f in files) and "private.txt" in files
+control = open(glob.glob("state-*/**/cohort.key", recursive=True)[0], "rb").read()
+assert any(s in b"x" + control.hex().encode() for s in shapes)
+found = [f for f in files for s in shapes if s in open(f, "rb").read()]
+print(*found)
+sys.exit(bool(found))
+PYTHON
+
 # ---- with certificates: keys are signed, and checked against the authority ----
 "$HFSAD" keys init >/dev/null && "$HFSAD" keys issue cloud e e/c{0..8} >/dev/null 2>&1 || fail "keys"
 start_broker keys/mosquitto.conf
@@ -141,8 +114,6 @@ expect_line 2 run spec.yaml --set privacy.aggregation=secure --set privacy.cohor
 says 'e has 9 clients'
 expect_line 2 run spec.yaml --set privacy.aggregation=secure --set federation.mode=async --set federation.local_seconds=1 --out x --quiet
 says 'all members of a cohort make the same steps'
-expect_line 2 run spec.yaml --set privacy.aggregation=secure --set personal=groups --out x --quiet
-says 'the cloud must learn the group'
 expect_line 2 run spec.yaml --set privacy.aggregation=secure --set privacy.cohort=1 --out x --quiet
 says '2 or more'
 expect_line 2 run spec.yaml --set privacy.cohort=4 --out x --quiet

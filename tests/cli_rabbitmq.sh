@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The same with three nodes of RabbitMQ (cli_cluster.sh: nats-server): their files, the access list, and a federation
 # whose nodes of the cluster are killed. Skipped (77) without rabbitmq-server, which is not installed for `make check`:
-# its Erlang is large.
+# it takes two minutes.
 . "$(dirname "$0")/shell.sh"
 . "$tests/broker.sh"
 . "$tests/cluster.sh"

@@ -202,7 +202,7 @@ refuse() {
     [ -s stdout.txt ] && fail "output on stdout: hfsad run $*"
     diff -r good good-copy >&2 || fail "a refused run changed its folder: hfsad run $*"
 }
-refuse 'for run.iterations\|iteration 20; give run.iterations' --resume good --set run.iterations=19
+refuse 'for run.iterations\|iteration 20; set run.iterations' --resume good --set run.iterations=19
 refuse 'another value for run.seed;' --resume good --set run.seed=5
 refuse 'other values for loss.box, run.edge_rounds;' --resume good --set loss.box=4 --set run.edge_rounds=3
 refuse 'for overrides;' --resume good --set 'overrides=[{node: e1, participation: 0.5}]'
@@ -256,7 +256,7 @@ for name, w in list(got.items())[1:]:
 PYTHON
 # A feature of the model is no intercept of the data, nor the other way round.
 expect_line 2 run absent.yaml --out refused --warm-start trained --set features.intercept=edge
-says 'a model of 4 features; the data have 4 and features.intercept is set'
+says 'a model of 4 features, but the data have 4 and features.intercept is set'
 expect 0 run absent.yaml --out edges --set features.intercept=edge --set features.standardize=true --quiet
 expect 0 run absent.yaml --out warm --warm-start edges --set features.intercept=edge --set run.iterations=0 --quiet
 python3 - <<'PYTHON' || fail "a warm start with intercepts"
@@ -289,13 +289,13 @@ while read -r file word; do
     says "$word"
     [ -e refused ] && fail "a refused warm start made its folder"
 done <<'LIST'
-short.csv 1 features; the data have 4
-intercept.csv a model of 3 features and an intercept; the data have 4 and features.intercept is none
+short.csv 1 features, but the data have 4
+intercept.csv a model of 3 features and an intercept, but the data have 4 and features.intercept is none
 empty.csv no row for the cloud
 headless.csv no row for the cloud
 nan.csv nan.csv:2
 ragged.csv ragged.csv:2
-twice.csv lines 2 and 3 are both of the node "cloud"
+twice.csv lines 2 and 3 both belong to the node "cloud"
 one.csv one.csv:1: column 1 is called
 missing.csv cannot be read
 elsewhere elsewhere/model.csv cannot be read

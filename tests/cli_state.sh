@@ -163,7 +163,7 @@ for which in edge1 edge1++clients; do
     up=$!
     members="$members $up"
     named() { grep -q "waits for its state folder: the state folder bad/$which is empty, and the run has come to round [0-9]*" stderr.txt &&
-        grep -q "a child has not the state.*has an empty state folder, and this node has seen step [0-9]*" stderr.txt; }
+        grep -q "a child does not have the state.*has an empty state folder, and this node has seen step [0-9]*" stderr.txt; }
     until_true 20 named || fail "an empty folder of $which: $(cat stderr.txt)"
     kill "$up"
     wait "$up" 2>/dev/null
@@ -188,7 +188,7 @@ cp -r early/edge1++clients late
 timeout 60 "$HFSAD" up async.yaml --out out --state late --quiet >stdout.txt 2>stderr.txt
 [ $? = 2 ] || fail "an old copy of asynchronous clients: $(cat stderr.txt)"
 says "the state of edge1/client[0-9] in late/edge1++clients is older than what edge1 has seen"
-says "edge1: a child has not the state that this node has seen: edge1/client[0-9] was at step [0-9]* when it ended" # and its parent names it
+says "edge1: a child does not have the state that this node has seen: edge1/client[0-9] was at step [0-9]* when it ended" # and its parent names it
 
 echo "-- an earlier version"
 mkdir old

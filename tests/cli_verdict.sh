@@ -145,7 +145,7 @@ with open("zero.csv", "w") as f:
 PYTHON
 printf 'data: zero.csv\nloss: phase-retrieval\nrun: {start: zero, cycles: false, iterations: 60}\n' >zero.yaml
 expect 0 run zero.yaml --out zero --quiet --set run.polish=false
-[[ $(verdict zero) == "False not converged: the model is 0, "* ]] || fail "phase from 0: $(verdict zero)"
+[[ $(verdict zero) == "False not converged: the model is 0: "* ]] || fail "phase from 0: $(verdict zero)"
 for command in run up; do
     expect 0 $command zero.yaml --out zero-$command --quiet
     [[ $(verdict zero-$command) == "True converged: stationary"* ]] || fail "phase left 0: $(verdict zero-$command)"

@@ -1,8 +1,8 @@
 """curious_edge.py PORT RUN EDGE CLIENT FEATURES: asks a client questions of its own choosing, in the name of its edge.
 
 It hears one question of the real edge, and then asks for sums of residuals at models of its choice, counts below
-thresholds, products, losses, slopes and second derivatives: with new numbers, and with those of questions that were
-answered. Prints which of them the client has answered, and ends after the last one.
+thresholds, products, losses, slopes and second derivatives, once for every kind of question: with new numbers, and with
+those of questions that were answered. Prints which of them the client has answered, and ends after the last one.
 """
 import struct, sys, time
 
@@ -26,8 +26,11 @@ def questions():
     yield 302, 8, 0, M, [1.0] + unit(0)
     yield 303, 1, 1, 5, [0.5]  # the scale, once more
     yield 1, 1, 1, 5, [0.25]  # ... in the place of one that was answered
-    yield late, 103 + 5, 1, M * (M + 1) // 2, [1.0, 1.0, 1.0, 0.0, 0.0] + unit(0)  # second derivative
-    yield late + 1, 119, 0, M + 1, []  # groups
+    for kind in list(range(19)) + [100] + list(range(103, 124)) + list(range(135, 142)):  # every number of docs/audit.md
+        sizes = {1: (1, 5, [0.5]), 12: (0, 1 + 2 * M, [0.0] * (1 + M)), 100: (2, 1, [])}
+        polish = (1, {108: M * (M + 1) // 2, 105: M + 5, 117: M + 4}.get(kind, 1), [1.0, 1.0, 1.0, 0.0, 0.0] + unit(0))
+        most, sums, values = sizes.get(kind, polish if 103 <= kind < 135 else (0, M + 1, unit(0)))
+        yield (late if kind >= 103 else 400) + kind, kind, most, sums, values
 
 
 heard = {"run": None, "answers": set()}

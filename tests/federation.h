@@ -1,4 +1,4 @@
-/* Problems for a federation of nodes, what the simulator makes of them, and whether the nodes made the same. */
+/* Problems for a federation of nodes, their results in the simulator, and the comparison with the nodes' results. */
 #ifndef HFSAD_TESTS_FEDERATION_H
 #define HFSAD_TESTS_FEDERATION_H
 

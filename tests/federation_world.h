@@ -1,4 +1,4 @@
-/* Nodes, the weather between them, crashes and strangers: one federation of test_federation in one process. */
+/* Nodes, unreliable messages between them, crashes and strangers: one federation of test_federation in one process. */
 #ifndef HFSAD_TESTS_FEDERATION_WORLD_H
 #define HFSAD_TESTS_FEDERATION_WORLD_H
 
@@ -18,7 +18,7 @@ typedef struct {
     message m;
 } masked;
 
-typedef struct {
+typedef struct world {
     const dataset *d;
     tree t;
     uint64_t seed;  /* of the weather */
@@ -31,12 +31,16 @@ typedef struct {
     uint64_t look;           /* the round from which on the root is to look; 0: never */
     size_t sleeper;          /* a node that hears nothing before it wakes */
     uint64_t wakes;
+    bool narrow;                    /* a RECORD takes the place of one that has not arrived, as on a slow link */
     bool hushed;                    /* parents hold that a child does not live until it speaks */
     message remembered[REMEMBERED]; /* old ones, to be played again */
     size_t n_remembered;
     uint64_t crashes, lives;         /* lives: edges that have begun anew */
     double edges;                    /* chance that an edge loses its folder, in a step of the world */
     uint64_t hostile[NODE_REFUSALS]; /* messages that had to be refused for that reason, or another fault of theirs */
+    bool *lost;                      /* nodes without a state, which hear and say nothing; NULL: none */
+    void (*also)(struct world *);    /* called in every step of the world */
+    void *context;                   /* of also */
     size_t n_rows;                   /* committed with the root's state */
     hfsad_figures rows[64];
 } world;
@@ -93,6 +97,8 @@ static void publish(world *w, size_t number, const node_letter *letter)
 {
     if (letter->to_parent && letter->m.fixed && w->t.p->secure)
         note_masked(w, number, &letter->m);
+    if (w->narrow && letter->m.kind == MESSAGE_RECORD)
+        sky_clear(&w->sky, tree_parent(w->d, number), tree_slot(w->d, number), MESSAGE_RECORD);
     sky_publish(&w->sky, number, letter);
     if (chance(&w->sky, 0.1)) {
         message *old = &w->remembered[w->n_remembered % REMEMBERED];
@@ -107,6 +113,11 @@ static void hush(const world *w, size_t number)
     const inner_node *at = number < w->d->n_inner ? &w->d->inner[number] : NULL;
     for (size_t c = 0; w->hushed && at && c < (size_t)at->n_inner + at->n_leaves; c++)
         node_child_lives(w->node[number], c, false);
+}
+
+static bool is_lost(const world *w, size_t number)
+{
+    return w->lost && w->lost[number];
 }
 
 static void restart(world *w, size_t number)
@@ -131,6 +142,8 @@ static void commit_and_send(world *w, size_t number)
     node *n = w->node[number];
     node_letter letter;
     hfsad_figures row;
+    if (is_lost(w, number))
+        return;
     const bool has_row = node_take_figures(n, &row);
     char *lines = node_take_lines(n);
     if (chance(&w->sky, w->sky.weather.crash)) {
@@ -310,7 +323,7 @@ static uint64_t next_event(const world *w)
 {
     uint64_t next = sky_next(&w->sky);
     for (size_t i = 0; i < w->nodes; i++) {
-        const uint64_t due = node_due(w->node[i]);
+        const uint64_t due = is_lost(w, i) ? UINT64_MAX : node_due(w->node[i]);
         next = due < next ? due : next;
     }
     return next;
@@ -352,6 +365,10 @@ static void lie(world *w, const parcel *p)
 
 static void deliver(world *w, parcel p)
 {
+    if (is_lost(w, p.to)) {
+        free(p.m.values);
+        return;
+    }
     node_tick(w->node[p.to], w->sky.now);
     if (p.from != NODE_PARENT && w->sky.weather.hostile > 0 && is_tame(&w->t) && below(&w->sky.r, 4) == 0)
         lie(w, &p);
@@ -405,7 +422,7 @@ static void play(world *w)
         for (size_t i = 0; sky_take(&w->sky, &i, &p);)
             deliver(w, p);
         for (size_t i = 0; i < w->nodes; i++)
-            if (node_due(w->node[i]) <= w->sky.now || node_changed(w->node[i])) {
+            if (!is_lost(w, i) && (node_due(w->node[i]) <= w->sky.now || node_changed(w->node[i]))) {
                 node_tick(w->node[i], w->sky.now);
                 commit_and_send(w, i);
             }
@@ -413,6 +430,8 @@ static void play(world *w)
             attack(w);
         if (w->edges > 0 && chance(&w->sky, w->edges))
             replace_edge(w);
+        if (w->also)
+            w->also(w);
     }
     if (goes_on(w))
         for (size_t i = 0; i < w->nodes; i++) {

@@ -1,4 +1,4 @@
-/* What the tests of formats share: messages with the seed, arrays and archives as numpy writes them. */
+/* Functions for the tests of formats: messages with the seed, arrays and archives as numpy writes them. */
 #ifndef HFSAD_TESTS_FORMATS_H
 #define HFSAD_TESTS_FORMATS_H
 

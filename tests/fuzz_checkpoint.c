@@ -1,7 +1,7 @@
 /*
- * The decoder of checkpoints: on any bytes as they are, and on a good checkpoint in which the input changes words and
- * the checksum is made to fit again, so that what stands behind the checksum is reached. A run is restored, or refused
- * by one line and left as it was.
+ * The decoder of checkpoints, on arbitrary bytes, and on a valid checkpoint in which the input changes words and the
+ * checksum is recomputed, so that the code after the checksum is reached. A run is restored, or refused with one line
+ * and left unchanged.
  */
 #include "out/checkpoint.h"
 #include "run/save.h"

@@ -1,5 +1,5 @@
-/* The reader of CSV data, as a whole federation and as a client's own file, and the reader of numbers on any bytes: a
- * data set that holds together, or one line. */
+/* The reader of CSV data, as a whole federation and as a client's own file, and the reader of numbers, on arbitrary
+ * bytes: a consistent data set, or one line. */
 #include "data/csv.h"
 
 #include <math.h>

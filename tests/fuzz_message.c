@@ -1,7 +1,7 @@
 /*
- * The decoder of messages: on any bytes as they are, and on the same with mark, version, length and checksum made to
- * fit, so that what stands behind them is reached. A message is refused, or its numbers are finite and it encodes to
- * the bytes that it came from; a difference to a frame that decodes to the same numbers.
+ * The decoder of messages, on arbitrary bytes, and on the same bytes with a valid mark, version, length and checksum,
+ * so that the code after these checks is reached. A message is refused, or its numbers are finite and it encodes to the
+ * same bytes; a difference encodes to a frame that decodes to the same numbers.
  */
 #include "base/crc32c.h"
 #include "net/message.h"

@@ -1,6 +1,6 @@
 /*
- * Any bytes as a spec file, and as a setting of hfsad_spec_set if they have the form key=value: a good spec or one line
- * that says what is wrong, never anything else.
+ * Arbitrary bytes as a spec file, and as a setting of hfsad_spec_set if they have the form key=value: a valid spec, or
+ * one line that says what is wrong.
  */
 #include "spec/settings.h"
 

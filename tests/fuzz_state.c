@@ -1,7 +1,7 @@
 /*
- * The reader of state folders: on any bytes as they are, and on a good file in which the input changes bytes and the
- * checksums are made to fit again, so that what stands behind them is reached. A folder is read, or refused by one line
- * and left as it is.
+ * The reader of state folders, on arbitrary bytes, and on a valid file in which the input changes bytes and the
+ * checksums are recomputed, so that the code after the checksums is reached. A folder is read, or refused with one line
+ * and left unchanged.
  */
 #define _GNU_SOURCE
 #include "base/crc32c.h"

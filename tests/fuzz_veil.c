@@ -1,7 +1,7 @@
 /*
- * What a node takes from its neighbours before there are keys: lists of cohorts (veil.h) and hellos (credential.h). The
- * first byte says what the rest is: a list or a hello as it is, or changes of a good one, each a place of two bytes and
- * a value. With an authority, a list or a hello that was changed is refused, and the good one is taken.
+ * What a node accepts from its neighbours before there are keys: lists of cohorts (veil.h) and hellos (credential.h).
+ * The first byte says what the rest is: a list or a hello as it is, or changes of a good one, each a place of two bytes
+ * and a value. With an authority, a list or a hello that was changed is refused, and the good one is taken.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "net/certificate.h"

@@ -3,7 +3,9 @@
 
 - a folder includes only what its row of "Where things live" allows, and calls only the libraries of its row
 - the shared library and the program link the libraries of that table, and no others
-- a file name is there once, and no function is longer than FUNCTION_LINES
+- a file name is there once, no function is longer than FUNCTION_LINES, and no static function's name is in more than NAME_FILES files
+- a file, or the header of its name, opens with a comment that says what it is for
+- no comment and no message has a word of VAGUE, which names no noun
 - files and functions of the tables in docs/algorithm.md and docs/walk.md exist, the function in one of the row's files
 - no text of src/ names an option of the program
 - sources that a comment names exist
@@ -16,9 +18,12 @@ Then it breaks each rule in a copy of the tree, held in memory, and must notice 
 import fnmatch, functools, os, re, subprocess, sys
 
 FUNCTION_LINES = 80
+NAME_FILES = 5
+COMMAND_PARTS = ("parse_arguments",)  # static functions that mean the same in every command
 SIZE_TOLERANCE = 0.05
 SOURCES = ("include", "src", "lab", "dash", "cli")  # what CONTRIBUTING's table is about
 ROOT_FOLDERS = (*SOURCES, "web", "python", "mpi", "cuda", "tests", "bench", "docs", "examples", "deploy", "scripts", "cmake", "abi", ".ci")
+VAGUE = r"(?i)\b(?:(?<!anyone )who|whoever|whom|whomever|somebody|everybody|nobody|so many)\b"
 TEXT = (".c", ".h", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml", ".abi")
 
 # name in the table -> (headers, sonames); LAPACK has no header: its functions are declared where they are called
@@ -195,6 +200,36 @@ def check_names(tree):
     yield from (f"the name {name} is there twice: {', '.join(paths)}" for name, paths in places.items() if len(paths) > 1)
 
 
+def static_names(tree):
+    """The files that define a static function, by the function's name."""
+    places = {}
+    for path, text in sorted(tree.sources().items()):
+        if not path.startswith("include"):
+            for name in set(findall(r"(?m)^(?:__attribute__\(.*\) )?static (?!inline)[^=;()\n]*\b(\w+)\(", text)):
+                places.setdefault(name, []).append(path)
+    return places
+
+
+def check_static_names(tree):
+    for name, paths in static_names(tree).items():
+        if len(paths) > NAME_FILES and name not in COMMAND_PARTS:
+            yield f"{name} is a static function of {len(paths)} files; {NAME_FILES} at most, so say what it is for: {', '.join(paths)}"
+
+
+def check_openings(tree):
+    for path, text in sorted(tree.sources().items()):
+        header = tree.texts.get(re.sub(r"\.c$", ".h", path), "")
+        if not text.startswith("/*") and not header.startswith("/*"):
+            yield f"{path}: no comment at the top says what the file is for"
+
+
+def check_words(tree):
+    for path, text in sorted(tree.sources().items()):
+        for part in findall(r"(?s)/\*.*?\*/|\"(?:\\\\.|[^\"\\\\\n])*\"", text):
+            for word in findall(VAGUE, part):
+                yield f"{path}: \"{word}\" names no noun: {' '.join(part.split())[:100]}"
+
+
 def check_lengths(tree):
     for path, text in sorted(tree.sources((*SOURCES, "python", "bench")).items()):
         start = None
@@ -363,7 +398,7 @@ def check_size(tree):
             yield f"CONTRIBUTING.md: \"Size\": {cells[-2] or 'the sum'}: {found} lines, not {said}"
 
 
-RULES = (check_size, check_recorded, check_options, check_comments, check_includes, check_names, check_lengths, check_map, check_links, check_paths, check_references)
+RULES = (check_size, check_recorded, check_options, check_comments, check_includes, check_names, check_static_names, check_openings, check_words, check_lengths, check_map, check_links, check_paths, check_references)
 
 
 def complaints(tree, linked):
@@ -385,9 +420,11 @@ BREACHES = [
     ("cli/progress.c", None, '#include "run/sim.h"\n', "cli/progress.c: includes run/sim.h; the program uses public headers"),
     ("src/new/file.c", None, "int x;\n", "src/new/ has no row"),
     ("lab/rng.c", None, "int x;\n", "the name rng.c is there twice"),
+    ("src/base/rng.h", "/*", "#define X\n/*", "src/base/rng.h: no comment at the top"),
+    ("src/base/rng.c", None, "/* who asks */\n", "\"who\" names no noun"),
     ("cli/cli.c", None, LONG, f"a function of {FUNCTION_LINES + 2} lines"),
-    ("CONTRIBUTING.md", "| math, base | libzip, cJSON |", "| math, base | libzip, zstd |", "src/data/ does not call zstd"),
-    ("CONTRIBUTING.md", "| math, base | libzip, cJSON |", "| math, base | – |", "links libzip"),
+    ("CONTRIBUTING.md", "| made, math, base | libzip, cJSON |", "| made, math, base | libzip, zstd |", "src/data/ does not call zstd"),
+    ("CONTRIBUTING.md", "| made, math, base | libzip, cJSON |", "| made, math, base | – |", "links libzip"),
     ("CONTRIBUTING.md", ", zstd, OpenSSL 3", ", OpenSSL 3", "does not list zstd"),
     ("cli/cli.c", None, "/* long */\n" * 2000, "\"Size\": `cli`"),
     ("CONTRIBUTING.md", "| `lab/` |", "| `laboratory/` |", "there is no laboratory/"),
@@ -423,7 +460,12 @@ def main():
     lines = complaints(tree, linked)
     if not lines:
         lines = [line for change in BREACHES for line in breach(tree, linked, *change)]
-    print("\n".join(lines) or f"all rules hold, and {len(BREACHES)} breaches were noticed")
+        crowd = tree
+        for i in range(NAME_FILES + 1):
+            crowd = crowd.changed(f"src/base/crowd{i}.c", "/* x */\nstatic void crowded(void)\n{\n}\n")
+        if not any(f"crowded is a static function of {NAME_FILES + 1} files" in line for line in check_static_names(crowd)):
+            lines.append("the test itself: a static name in too many files is not noticed")
+    print("\n".join(lines) or f"all rules hold, and {len(BREACHES) + 1} breaches were noticed")
     return 1 if lines else 0
 
 

@@ -1,4 +1,4 @@
-/* Rows in arrays for tests of the public interface: a linear law with noise, clients below edges. */
+/* Rows in arrays for tests of the public interface: a linear model with noise, clients below edges. */
 #ifndef HFSAD_TESTS_SAMPLE_H
 #define HFSAD_TESTS_SAMPLE_H
 

@@ -1,4 +1,4 @@
-/* A store that is filled at random, and what it holds as one number. For one source file per program. */
+/* A store that is filled at random, and a hash of its contents. For one source file per program. */
 #ifndef HFSAD_TESTS_STORE_RANDOM_H
 #define HFSAD_TESTS_STORE_RANDOM_H
 

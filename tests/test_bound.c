@@ -1,7 +1,7 @@
 /*
- * The bound that the polish leaves is never below the truth: the gap of a row against the definition of its tangent,
- * and the gap of whole runs on random problems (few rows, many columns, unlike scales, l1 from 0 to above its largest
- * useful value, any number of iterations before) against other solvers.
+ * The bound of the polish is never too small: the gap of a row against the definition of its tangent, and the gap of
+ * whole runs on random problems (few rows, many columns, unlike scales, l1 from 0 to above its largest useful value,
+ * any number of iterations before) against other solvers.
  */
 #include "run/handle.h"
 #include "solutions.h"

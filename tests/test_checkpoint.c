@@ -1,4 +1,5 @@
-/* Checkpoints: a resumed run has the bits of one that never stopped; whatever is damaged or does not fit is refused. */
+/* Checkpoints: a resumed run has the bits of an uninterrupted one; a damaged checkpoint, or one of another run, is
+ * refused. */
 #include "tools.h"
 
 #include "out/checkpoint.h"

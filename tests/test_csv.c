@@ -1,4 +1,4 @@
-/* Numbers against strtod, data sets against what was written, and what is said about files that are wrong. */
+/* Numbers compared with strtod, data sets compared with the written rows, and the messages about invalid files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

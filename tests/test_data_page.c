@@ -1,4 +1,4 @@
-/* docs/data.md as printed: every example is written, or run, and read; all of them are the same data. */
+/* docs/data.md as printed: every example is written or run, and read; all of them give the same data. */
 #define _XOPEN_SOURCE 700 /* mkdtemp, nftw */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Trees, names and the layout of blocks, against what the rows that were added say. */
+/* Trees, names and the layout of blocks, compared with the rows that were added. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

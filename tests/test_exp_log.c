@@ -1,6 +1,6 @@
-/* exp and log of src/math/exp_log.h against libm in long double: within 1.2 units in the last place, also at the ends.
- */
-#include "math/exp_log.h"
+/* The functions of src/base/exp_log.h against libm in long double: exp and log within 1.2 units in the last place, also
+ * at the ends, log1p within 3, the cosine within 2. */
+#include "base/exp_log.h"
 #include "tools.h"
 
 #include <float.h>
@@ -53,8 +53,51 @@ static void test_log(void **state)
     print_message("log: at most %.3f units\n", worst);
 }
 
+static void test_log1p(void **state)
+{
+    (void)state;
+    rng r = {rng_key(3, 1), 0};
+    double worst = 0;
+    for (int i = 0; i < 400000; i++) {
+        const double x = i % 2 ? log_uniform(&r, 1e-300, 1e10) : -log_uniform(&r, 1e-20, 0.999);
+        const double far = apart(same_log1p(x), log1pl((long double)x));
+        worst = far > worst ? far : worst;
+        if (!(far <= 3))
+            fail_msg("log1p(%.17g) = %.17g, %g units away", x, same_log1p(x), far);
+    }
+    assert_true(same_log1p(0) == 0 && same_log1p(INFINITY) == INFINITY && same_log1p(1e-20) == 1e-20);
+    assert_true(same_log1p(-1) == -INFINITY && isnan(same_log1p(NAN)));
+    print_message("log1p: at most %.3f units\n", worst);
+}
+
+static void test_cos(void **state)
+{
+    (void)state;
+    const long double two_pi = 6.28318530717958647692528676655900577L;
+    rng r = {rng_key(4, 1), 0};
+    double worst = 0;
+    for (int i = 0; i < 400000; i++) {
+        const double u =
+            i % 2 ? rng_next_uniform(&r) : 0.25 * (i / 2 % 5) + (i / 10 % 2 ? 1 : -1) * log_uniform(&r, 1e-12, 0.1);
+        if (!(u >= 0 && u <= 1))
+            continue;
+        const double quarter = nearbyint(4 * u);
+        const long double x = two_pi * ((long double)u - (long double)quarter / 4); /* exact but for the product */
+        const int turn = (int)quarter % 4;
+        const long double exact = turn == 0 ? cosl(x) : turn == 1 ? -sinl(x) : turn == 2 ? -cosl(x) : sinl(x);
+        const double far = apart(same_cos_turns(u), exact);
+        worst = far > worst ? far : worst;
+        if (!(far <= 2))
+            fail_msg("cos(2 pi %.17g) = %.17g, %g units away", u, same_cos_turns(u), far);
+    }
+    assert_true(same_cos_turns(0) == 1 && same_cos_turns(1) == 1 && same_cos_turns(0.5) == -1);
+    assert_true(same_cos_turns(0.25) == 0 && same_cos_turns(0.75) == 0);
+    print_message("cos: at most %.3f units\n", worst);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_exp), cmocka_unit_test(test_log)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_exp), cmocka_unit_test(test_log),
+                                       cmocka_unit_test(test_log1p), cmocka_unit_test(test_cos)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /*
  * The nodes of a federation in one process, without sockets: messages are lost, doubled, delayed and overtake each
- * other, nodes are killed at any instant and begin again from what they had committed, the broker forgets what it
- * retained, and strangers send nonsense. What comes out must be the simulator's, bit for bit.
+ * other, nodes are killed at any instant and restart from their committed state, the broker loses retained messages,
+ * and strangers send invalid messages. The result must be the simulator's, bit for bit.
  *
  * HFSAD_CHAOS=20 in the environment: twenty times the runs, with other seeds.
  */
@@ -76,8 +76,9 @@ static void count_record(blob *record, totals *sum)
     }
 }
 
+/* part: numbers of a RECORD at most, on links on which they replace each other; 0: neither. */
 static void run_async_losing(const problem *p, const weather *weathers, size_t runs, uint64_t seed, double edges,
-                             totals *sum)
+                             size_t part, totals *sum)
 {
     static const node_pace paces[] = {{0.5, 500, true, 0, 3, 0},
                                       {0.01, 100, true, 0, 3, 0},
@@ -90,6 +91,7 @@ static void run_async_losing(const problem *p, const weather *weathers, size_t r
         tree t = tree_of(&made, p, 77, (node_patience){20, 1000});
         t.async = true;
         t.pace = paces[i % 4];
+        t.part = part;
         outcome again;
         world *w = world_create(&t, weathers[(i + i / 4) % 4], seed + i);
         if (i % 3 == 0) {
@@ -98,6 +100,7 @@ static void run_async_losing(const problem *p, const weather *weathers, size_t r
         }
         w->hushed = i % 2 == 1;
         w->edges = edges;
+        w->narrow = part > 0;
         for (size_t number = 0; number < w->d->n_inner; number++)
             hush(w, number);
         play(w);
@@ -118,7 +121,7 @@ static void run_async_losing(const problem *p, const weather *weathers, size_t r
 
 static void run_async(const problem *p, const weather *weathers, size_t runs, uint64_t seed, totals *sum)
 {
-    run_async_losing(p, weathers, runs, seed, 0, sum);
+    run_async_losing(p, weathers, runs, seed, 0, 0, sum);
 }
 
 static const weather foul[4] = {
@@ -134,10 +137,21 @@ static void test_lost_edges(void **state)
     (void)state;
     totals sum = {0};
     for (size_t i = 0; i < PROBLEMS; i++)
-        run_async_losing(&problems[i], foul, 4 * chaos_times(), 1700, 0.0005, &sum);
+        run_async_losing(&problems[i], foul, 4 * chaos_times(), 1700, 0.0005, 0, &sum);
     print_message("%" PRIu64 " edges began anew, %" PRIu64 " crashes, %" PRIu64 " steps\n", sum.lives, sum.crashes,
                   sum.steps);
     assert_true(sum.lives > 100);
+}
+
+/* Lines of a record in many pieces, of which a slow link carries one at a time. */
+static void test_narrow(void **state)
+{
+    static const weather slow[4] = {{0}, {.late = 0.1}, {.lose = 0.1, .late = 0.3}, {.crash = 0.005}};
+    (void)state;
+    totals sum = {0};
+    for (size_t i = 0; i < PROBLEMS; i += 3)
+        run_async_losing(&problems[i], slow, 4 * chaos_times(), 1800, 0, 2, &sum);
+    assert_true(sum.steps > 500);
 }
 
 static void test_async(void **state)
@@ -574,7 +588,7 @@ int main(void)
         cmocka_unit_test(test_lost_edges),     cmocka_unit_test(test_rounded),  cmocka_unit_test(test_fixed),
         cmocka_unit_test(test_parts),          cmocka_unit_test(test_look),     cmocka_unit_test(test_look_at_the_end),
         cmocka_unit_test(test_noise),          cmocka_unit_test(test_one_mask), cmocka_unit_test(test_closed_child),
-        cmocka_unit_test(test_wish),
+        cmocka_unit_test(test_wish),           cmocka_unit_test(test_narrow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Folder trees, NPY, NPZ and LIBSVM files against what was written, and what is said about folders that are wrong. */
+/* Folder trees, NPY, NPZ and LIBSVM files compared with the written rows, and the messages about invalid folders. */
 #define _GNU_SOURCE /* nftw, MAP_FIXED_NOREPLACE */
 #include "formats.h"
 

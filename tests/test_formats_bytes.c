@@ -1,4 +1,4 @@
-/* NPY, NPZ and LIBSVM in memory: what is said about bytes that are wrong, cut short or changed. */
+/* NPY, NPZ and LIBSVM in memory: the messages about bytes that are invalid, cut short or changed. */
 #include "formats.h"
 
 #include "data/csv.h"

@@ -1,5 +1,5 @@
-/* The paper's data: supports, noise, signal to noise, and draws that depend on nothing but seed and name. */
-#include "lab/generator.h"
+/* The paper's data: supports, noise, signal to noise, and draws that depend on seed and name only. */
+#include "data/generated.h"
 #include "tools.h"
 
 enum { M_MOST = 64 };

@@ -1,5 +1,5 @@
 /* The generators' noise: tails against integrals of the densities, quantiles, and draws against the tails. */
-#include "lab/generator_noise.h"
+#include "made/generator_noise.h"
 #include "tools.h"
 
 static const noise_law LAWS[] = {

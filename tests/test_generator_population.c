@@ -1,5 +1,5 @@
 /* Clients with many rows: the quantile of y given x, correlations, supports, minorities, and draws that stand alone. */
-#include "lab/generator_population.h"
+#include "data/generated.h"
 #include "tools.h"
 
 enum { M_MOST = 40 };

@@ -1,10 +1,10 @@
 /*
- * The safeguard: a c far too small for the number of edge rounds is found out and repaired; nothing else is touched.
- * And the best of several starts.
+ * The safeguard: a c far too small for the number of edge rounds is detected and repaired; nothing else changes. And
+ * the best of several starts.
  */
 #include "tools.h"
 
-#include "lab/generator.h"
+#include "data/generated.h"
 #include "plan/guard.h"
 #include "run/handle.h"
 #include "run/save.h"

@@ -1,4 +1,4 @@
-/* Processes of a federation: nodes, store and transport together give the simulator's bits, whatever is interrupted. */
+/* Processes of a federation: nodes, store and transport together give the simulator's bits under all interruptions. */
 #define _POSIX_C_SOURCE 200809L
 #include "federation.h"
 

@@ -1,5 +1,5 @@
-/* Processes of a federation by net.h alone, each in a thread, with rows in memory: the cloud writes the models of a run
- * on the same rows, bit for bit; a member that waits can be cancelled; wrong settings are refused. */
+/* Processes of a federation through net.h only, each in a thread, with rows in memory: the cloud writes the models of a
+ * run on the same rows, bit for bit; a member that waits can be cancelled; wrong settings are refused. */
 #include "tools.h"
 
 #include "broker.h"

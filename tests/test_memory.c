@@ -1,5 +1,5 @@
-/* Data from arrays: the run must be the one of a file with the same rows, bit for bit, however the arrays lie; how
- * often x is copied; what is refused. */
+/* Data from arrays: the run has the bits of a run on a file with the same rows, for any layout of the arrays; how often
+ * x is copied; which arrays are refused. */
 #include "tools.h"
 
 #include "allocations.h"

@@ -1,6 +1,7 @@
 /*
- * Frames: what is encoded comes back to the bit, a frame encoded again is the same bytes, and nothing else is taken: no
- * other length, no flipped bit, no number that is not finite. The layout is read here a second time, byte by byte.
+ * Frames: encoded numbers decode to the same bits, a frame encoded again has the same bytes, and everything else is
+ * refused: another length, a flipped bit, a number that is not finite. A second decoder here reads the layout byte by
+ * byte.
  */
 #include "base/crc32c.h"
 #include "net/message.h"

@@ -1,4 +1,4 @@
-/* Models read back from an output folder, damaged folders, and what models say about rows. */
+/* Models read from an output folder, damaged folders, and predictions for rows. */
 #include "defined_losses.h"
 
 #include "base/format_number.h"
@@ -129,10 +129,10 @@ static void test_damaged_tables(void **state)
         {"node,w1,w2,intercept\ncloud,1e999,2,3\n", "model.csv:2: w1 is \"1e999\""},
         {"node,w1,w2,intercept\ncloud,1,,3\n", "model.csv:2: w2 is \"\""},
         {"node,w1,w2,intercept\ncloud,1,2x,3\n", "model.csv:2: w2 is \"2x\""},
-        {"node,w1,w2,intercept\ncloud,1,2,3\nedge1,4,5,6\n", "has 2 models and the summary.json beside it tells of 3"},
+        {"node,w1,w2,intercept\ncloud,1,2,3\nedge1,4,5,6\n", "has 2 models, but the summary.json beside it states 3"},
         {"node,w1,w2,intercept\nedge1,1,2,3\ncloud,4,5,6\na,1,2,3\n", "the first model is \"edge1\" instead of cloud"},
-        {"node,w1,w2,intercept\ncloud,1,2,3\na,4,5,6\na,1,2,3\n", "lines 3 and 4 are both of the node \"a\""},
-        {"node,w1\ncloud,1\nedge1,4\na,1\n", "has 1 features and the summary.json beside it tells of 2"},
+        {"node,w1,w2,intercept\ncloud,1,2,3\na,4,5,6\na,1,2,3\n", "lines 3 and 4 both belong to the node \"a\""},
+        {"node,w1\ncloud,1\nedge1,4\na,1\n", "has 1 features, but the summary.json beside it states 2"},
     };
     put_whole();
     model_free(read_ok());
@@ -167,19 +167,19 @@ static void test_damaged_summaries(void **state)
     put_summary(0, 1, 2, true, "\"kind\": \"squared\"", "");
     read_refused("\"data.inner_nodes\"");
     put_summary(2, 1, 2, false, "\"kind\": \"squared\"", "");
-    read_refused("has 3 models and the summary.json beside it tells of 2");
+    read_refused("has 3 models, but the summary.json beside it states 2");
     put_text("summary.json", "[1, 2]");
-    read_refused("no whole JSON object");
+    read_refused("not a complete JSON object");
     put_text("summary.json", "{}");
     read_refused("\"data.inner_nodes\"");
     const char *path = in_folder("summary.json");
     unlink(path);
     read_refused("summary.json cannot be read: No such file or directory; expected the output folder of hfsad run");
     assert_int_equal(mkdir(path, 0777), 0);
-    read_refused("it is no regular file");
+    read_refused("it is not a regular file");
     rmdir(path);
     assert_int_equal(mkfifo(path, 0666), 0); /* nobody writes to it */
-    read_refused("it is no regular file");
+    read_refused("it is not a regular file");
     unlink(path);
 }
 
@@ -446,13 +446,13 @@ static void test_misfits(void **state)
     put_tree(3, &r, true);
     scoring s = {.folder = "FOLDER", .path = "DATA", .model = read_ok(), .data = make_people(&r, 2, 4)};
     assert_int_equal(scoring_match(&s, WITH_AUTO, &err), HFSAD_ERROR_INPUT);
-    assert_non_null(strstr(err.message, "DATA has 4 features and the model in FOLDER has 3"));
+    assert_non_null(strstr(err.message, "DATA has 4 features, but the model in FOLDER has 3"));
     make_sparse(s.data, 4);
     assert_int_equal(scoring_match(&s, WITH_AUTO, &err), HFSAD_ERROR_INPUT);
     dataset_free(s.data);
     s.data = make_people(&r, 2, 2);
     assert_int_equal(scoring_match(&s, WITH_AUTO, &err), HFSAD_ERROR_INPUT);
-    assert_non_null(strstr(err.message, "DATA has 2 features and the model in FOLDER has 3"));
+    assert_non_null(strstr(err.message, "DATA has 2 features, but the model in FOLDER has 3"));
     dataset_free(s.data);
     s.data = make_people(&r, 2, 3);
     ok(scoring_match(&s, WITH_AUTO, &err), &err);
@@ -468,7 +468,7 @@ static void test_misfits(void **state)
     ok(evaluation_create(&e, &s, NULL, &err), &err);
     s.model->loss.kind = HFSAD_LOSS_HINGE + 1; /* a program's own */
     assert_int_equal(evaluation_add(&e, 0, scores, &err), HFSAD_ERROR_INPUT);
-    assert_non_null(strstr(err.message, "a program's own loss"));
+    assert_non_null(strstr(err.message, "a loss that its program supplied"));
     evaluation_free(&e);
     free(s.data->rows.y);
     s.data->rows.y = NULL;

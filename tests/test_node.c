@@ -1,4 +1,4 @@
-/* Single nodes of a federation: what must not be lost between one message and the next, and where memory is short. */
+/* Single nodes of a federation: what must not be lost between two messages, and what happens without memory. */
 #include "allocations.h"
 #include "federation.h"
 

@@ -1,4 +1,5 @@
-/* Differential privacy: the law of the noise, its price, clipping, and what is not asked of the rows. */
+/* Differential privacy: the distribution of the noise, its cost, clipping, and questions that are not asked of the
+ * rows. */
 #define _POSIX_C_SOURCE 200809L
 #include "tools.h"
 
@@ -24,10 +25,11 @@ static void test_small_variances(void **state)
         seeded_words seeded = {11 + v, 0, 0};
         const word_source words = seeded_words_source(&seeded);
         words.begin(words.context, 1);
+        const gaussian law_of = gaussian_of(variances[v]);
         double count[2 * MOST + 1] = {0}, law[2 * MOST + 1], all = 0, chi = 0;
         size_t cells = 0;
         for (int i = 0; i < DRAWS; i++) {
-            const int64_t x = gaussian_draw(&words, variances[v]);
+            const int64_t x = gaussian_draw(&law_of, &words);
             assert_in_range(x + MOST, 0, 2 * MOST);
             count[x + MOST]++;
         }
@@ -46,6 +48,85 @@ static void test_small_variances(void **state)
     }
 }
 
+/* Millions of draws in cells of 1/50 of the deviation, and the far ones together: strips of the sampler have 1/16. */
+static void test_many_draws(void **state)
+{
+    (void)state;
+    enum { DRAWS = 4000000, CELLS = 400 };
+    static const uint64_t variances[] = {250000, 6250000, UINT64_C(250000) << 20};
+    for (size_t v = 0; v < 3; v++) {
+        const double deviation = sqrt((double)variances[v]);
+        const int64_t width = (int64_t)(deviation / 50);
+        const gaussian law_of = gaussian_of(variances[v]);
+        seeded_words seeded = {31 + v, 0, 0};
+        const word_source words = seeded_words_source(&seeded);
+        static double count[CELLS + 1];
+        double chi = 0, rest = DRAWS, drawn = DRAWS;
+        size_t cells = 0;
+        memset(count, 0, sizeof count);
+        words.begin(words.context, 1);
+        for (int i = 0; i < DRAWS; i++) {
+            const int64_t x = gaussian_draw(&law_of, &words), cell = (x < 0 ? -1 - x : x) / width;
+            count[(cell < CELLS / 2 ? cell * 2 : CELLS - 2) + (x < 0)]++;
+        }
+        for (int i = 0; i < CELLS - 2; i++) { /* Euler and Maclaurin: the sum is the integral from half a unit below */
+            const double low = (double)(i / 2 * width) + (i % 2 ? 1 : 0) - 0.5,
+                         high = (double)((i / 2 + 1) * width) + (i % 2 ? 1 : 0) - 0.5;
+            const double expected = DRAWS / 2.0 * (erfc(low / deviation / sqrt(2)) - erfc(high / deviation / sqrt(2)));
+            if (expected < 20)
+                break;
+            chi += (count[i] - expected) * (count[i] - expected) / expected;
+            rest -= expected;
+            drawn -= count[i];
+            cells++;
+        }
+        chi += (drawn - rest) * (drawn - rest) / fmax(rest, 1);
+        const double freedom = (double)cells;
+        if (!(chi < freedom + 5 * sqrt(2 * freedom) && chi > freedom - 5 * sqrt(2 * freedom)))
+            fail_msg("variance %llu: chi-square %g with %zu cells", (unsigned long long)variances[v], chi, cells);
+    }
+}
+
+static uint64_t word(uint64_t *counter)
+{
+    return rng_u64(rng_key(3, rng_stream("decide")), (*counter)++);
+}
+
+/* The decision by bounds and that by sums, against 64 digits of a long double: anywhere, and next to the limit. */
+static void test_decisions(void **state)
+{
+    (void)state;
+    enum { CASES = 20000 };
+    uint64_t r = 0;
+    size_t undecided = 0, near = 0;
+    for (int i = 0; i < CASES; i++) {
+        const uint64_t variance = 1 + word(&r) % (UINT64_C(1) << (1 + word(&r) % 40)), strip = word(&r) % 64;
+        const gaussian g = gaussian_of(variance);
+        assert_true(g.width * g.width * 256 >= variance &&
+                    (g.width == 1 || (g.width - 1) * (g.width - 1) * 256 < variance));
+        const uint64_t x = strip * g.width + word(&r) % g.width;
+        const long double f =
+            ((long double)(256 * x * x) - (long double)(strip * strip * variance)) / (512.0L * (long double)variance);
+        if (!(f >= 0 && f < 1))
+            continue;
+        const long double limit = expl(-f) * 0x1p64L;
+        const bool close = i % 2;
+        const int64_t away = ((int64_t)(word(&r) % (UINT64_C(1) << 40)) + (INT64_C(1) << 30)) * (i % 4 < 2 ? 1 : -1);
+        const uint64_t u = close ? (uint64_t)(limit + (long double)away) : word(&r);
+        if (close && ((long double)u > 0x1p64L - 1 || limit + (long double)away >= 0x1p64L))
+            continue;
+        if (fabsl((long double)u - limit) < 0x1p26L) /* E is above C exp(-strip^2/512) by at most 2^-38 */
+            continue;
+        const int expected = (long double)u < limit, bounds = gaussian_decide(&g, strip, x, u, GAUSSIAN_BY_BOUNDS),
+                  sums = gaussian_decide(&g, strip, x, u, GAUSSIAN_BY_SUMS);
+        assert_int_equal(sums, expected);
+        assert_true(bounds < 0 || bounds == expected);
+        undecided += bounds < 0;
+        near += close;
+    }
+    assert_true(near > CASES / 10 && undecided < CASES / 20);
+}
+
 /* Far above 1 the law is that of the normal distribution: Kolmogorov's distance. */
 static int compare_doubles(const void *a, const void *b)
 {
@@ -62,8 +143,9 @@ static void test_large_variances(void **state)
         seeded_words seeded = {5, 0, 0};
         const word_source words = seeded_words_source(&seeded);
         words.begin(words.context, variance);
+        const gaussian law_of = gaussian_of(variance);
         for (int i = 0; i < DRAWS; i++)
-            x[i] = (double)gaussian_draw(&words, variance) / sqrt((double)variance);
+            x[i] = (double)gaussian_draw(&law_of, &words) / sqrt((double)variance);
         qsort(x, DRAWS, sizeof *x, compare_doubles);
         double far = 0;
         for (int i = 0; i < DRAWS; i++)
@@ -81,10 +163,11 @@ static void test_repetition(void **state)
     const word_source words[] = {seeded_words_source(&a), seeded_words_source(&a), seeded_words_source(&a),
                                  seeded_words_source(&b)};
     static const uint64_t steps[] = {7, 8, 7, 7};
+    const gaussian law_of = gaussian_of(GAUSSIAN_VARIANCE_MOST);
     for (size_t i = 0; i < 4; i++) {
         words[i].begin(words[i].context, steps[i]);
         for (size_t m = 0; m < 8; m++)
-            drawn[i][m] = gaussian_draw(&words[i], GAUSSIAN_VARIANCE_MOST);
+            drawn[i][m] = gaussian_draw(&law_of, &words[i]);
     }
     assert_memory_equal(drawn[0], drawn[2], sizeof drawn[0]);
     assert_memory_not_equal(drawn[0], drawn[1], sizeof drawn[0]);
@@ -389,6 +472,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small_variances),
+        cmocka_unit_test(test_many_draws),
+        cmocka_unit_test(test_decisions),
         cmocka_unit_test(test_large_variances),
         cmocka_unit_test(test_repetition),
         cmocka_unit_test(test_accountant),

@@ -1,4 +1,5 @@
-/* A program's own loss: the squared loss, written by hand, must find what the library's finds; and what is refused. */
+/* A loss supplied by a program: the squared loss, written by hand, must give the result of the library's; and which
+ * losses are refused. */
 #include "tools.h"
 
 #include "run/handle.h"

@@ -1,6 +1,6 @@
 /*
- * Rows on a disk: whatever is read from them, from CSV and NPY files, standardised or not, and every step over them has
- * the bits of rows in memory; only a few blocks of them are in memory at a time; nothing is left in the folder.
+ * Rows on a disk: all reads, from CSV and NPY files, standardised or not, and every step have the bits of rows in
+ * memory; only a few blocks of them are in memory at a time; nothing is left in the folder.
  */
 #define _GNU_SOURCE
 #include "tools.h"

@@ -1,4 +1,4 @@
-/* What a path is made of: rows that are held out, points that can be repeated to the bit, the choice. */
+/* The parts of a path: held-out rows, points that can be repeated to the bit, the choice. */
 #include "tools.h"
 
 #include "data/split.h"

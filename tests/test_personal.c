@@ -246,6 +246,34 @@ static void gradient_is_slope(void **state)
     }
 }
 
+/* Sizes are those that the clients' weights give, also if the cloud does not get the weights; none is below the cohort.
+ */
+static void sizes_are_sums(void **state)
+{
+    (void)state;
+    const hfsad_loss loss = {.kind = HFSAD_LOSS_SQUARED, .box = INFINITY};
+    const char *const texts[] = {
+        "loss: squared\n",
+        "loss: squared\noutput: {clients: false}\n",
+        "loss: squared\nprivacy: {aggregation: secure, cohort: 6}\n",
+        "loss: squared\nprivacy: {aggregation: secure, cohort: 7}\n",
+    };
+    for (size_t i = 0; i < 4; i++) {
+        hfsad_run *run = trained(texts[i], make(5, &loss, 2, NULL), 1);
+        const personal_result *found = &run->personal.found;
+        if (i == 3) { /* the second group has 6 clients */
+            assert_int_equal(found->K, 1);
+            assert_int_equal(found->size[0], CLIENTS);
+        } else {
+            assert_int_equal(found->K, 2);
+            assert_int_equal(found->size[0], CLIENTS - CLIENTS / 4);
+            assert_int_equal(found->size[1], CLIENTS / 4);
+        }
+        assert_true(!found->p == (i > 0));
+        hfsad_run_free(run);
+    }
+}
+
 static void questions_travel(void **state)
 {
     (void)state;
@@ -284,7 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_groups),     cmocka_unit_test(models_are_fits), cmocka_unit_test(box_and_prior_hold),
         cmocka_unit_test(same_by_threads),  cmocka_unit_test(says_why_not),    cmocka_unit_test(gradient_is_slope),
-        cmocka_unit_test(questions_travel),
+        cmocka_unit_test(questions_travel), cmocka_unit_test(sizes_are_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* From spec to numbers: the presets recomputed, overrides, what is refused, and Theorem 1's conditions. */
+/* From spec to numbers: the presets recomputed, overrides, refused settings, and Theorem 1's conditions. */
 #include "tools.h"
 
 #include "spec/settings.h"

@@ -1,4 +1,4 @@
-/* What is handed to gnuplot and, where gnuplot is installed, what comes back. */
+/* The script for gnuplot and, if gnuplot is installed, its output. */
 #include "lab/plot.h"
 #include "tools.h"
 

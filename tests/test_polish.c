@@ -362,6 +362,21 @@ static bool ask_crowd(void *context, const polish_question *q, double *sum)
     return true;
 }
 
+/* A question without an entry would answer by a null pointer, and its audit line would have no words. */
+static void every_kind_has_an_entry(void **state)
+{
+    (void)state;
+    for (polish_kind kind = 0; kind < POLISH_KINDS; kind++) {
+        const polish_entry *e = &polish_table[kind];
+        assert_non_null(e->text);
+        assert_non_null(e->answer);
+        assert_true(e->stages != 0);
+        assert_true(polish_length(kind, 1) > 0);
+        assert_true(!(e->flags & POLISH_MOVES) || e->flags & POLISH_KEPT);
+        assert_true(!(e->flags & POLISH_FROM_POINT) || e->down.vectors == 2);
+    }
+}
+
 static crowd *make_crowd(uint64_t seed, hfsad_loss loss)
 {
     rng r = {rng_key(seed, rng_stream("crowd")), 0};
@@ -479,6 +494,45 @@ static void lanes_fit_together(void **state)
     }
 }
 
+/* The rows one by one as clients: answers added at once have the bits of answers that are added up. */
+static void added_answers(void **state)
+{
+    (void)state;
+    static const polish_kind kinds[] = {POLISH_VALUE, POLISH_HESSIAN, POLISH_SEARCH};
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        crowd *c = make_crowd(i + 1, losses[i]);
+        rng r = {rng_key(i, rng_stream("added")), 0};
+        double points[POLISH_LANES * M];
+        for (size_t k = 0; k < POLISH_LANES * M; k++)
+            points[k] = rng_next_normal(&r);
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            if (kinds[k] == POLISH_SEARCH && i > 0) /* phase retrieval's only */
+                continue;
+            const polish_question q = {kinds[k], 0.7, 0.3, points, NULL, 0, 0};
+            double sum[LONGEST] = {0}, added[LONGEST] = {0}, answer[LONGEST];
+            for (size_t row = 0; row < c->p.n; row++) {
+                polish_client one = client_of(c, row / ROWS);
+                const size_t at = row % ROWS;
+                one.rows.count = 1;
+                one.rows.x += at * M;
+                one.rows.y += at;
+                one.rows.weight += at;
+                one.multiplier += at;
+                one.bend += at;
+                one.anchor += at;
+                polish_answer(&one, &q, answer);
+                for (size_t m = 0; m < polish_length(q.kind, M); m++)
+                    sum[m] += answer[m];
+                assert_true(polish_answer_added(&one, &q, added));
+            }
+            assert_memory_equal(sum, added, sizeof sum);
+            const polish_client many = client_of(c, 0);
+            assert_false(polish_answer_added(&many, &q, added)); /* their terms are added up before */
+        }
+        free_crowd(c);
+    }
+}
+
 /* Rows that a model fits exactly, and a start that knows nothing of it, or is 0: beyond the limit on direct steps there
  * is no search, and the polish ends in the valley that it begins in. */
 static void lower_valleys(void **state)
@@ -553,11 +607,12 @@ static void second_driver(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_fit_together),  cmocka_unit_test(second_driver),
-        cmocka_unit_test(lanes_fit_together),    cmocka_unit_test(lower_valleys),
-        cmocka_unit_test(convex_losses),         cmocka_unit_test(smooth_losses_with_kinks),
-        cmocka_unit_test(concave_prior),         cmocka_unit_test(phase_retrieval),
-        cmocka_unit_test(leaves_the_run_alone),  cmocka_unit_test(refusals),
+        cmocka_unit_test(every_kind_has_an_entry), cmocka_unit_test(answers_fit_together),
+        cmocka_unit_test(second_driver),           cmocka_unit_test(lanes_fit_together),
+        cmocka_unit_test(added_answers),           cmocka_unit_test(lower_valleys),
+        cmocka_unit_test(convex_losses),           cmocka_unit_test(smooth_losses_with_kinks),
+        cmocka_unit_test(concave_prior),           cmocka_unit_test(phase_retrieval),
+        cmocka_unit_test(leaves_the_run_alone),    cmocka_unit_test(refusals),
         cmocka_unit_test(threads_change_no_bit),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);

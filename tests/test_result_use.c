@@ -96,7 +96,7 @@ static void test_strangers(void **state)
     ok(hfsad_data_dense(rows, s.x[0], SAMPLE_F, 1, &err), &err);
     ok(hfsad_data_paths(rows, paths, &err), &err);
     says(hfsad_result_predict(r, rows, HFSAD_WITH_AUTO, prediction, &err), &err,
-         "data has 3 features and the model in the result has 4");
+         "data has 3 features, but the model in the result has 4");
     hfsad_data_free(rows);
     hfsad_result_free(r);
     hfsad_data_free(d);

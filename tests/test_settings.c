@@ -1,4 +1,4 @@
-/* Settings from text and by type, read back, listed; and what a run made of them. */
+/* Settings from text and by type, read back and listed; and the settings that a run resolved. */
 #include "tools.h"
 
 #include "run/handle.h"

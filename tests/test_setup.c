@@ -1,9 +1,8 @@
 /*
  * The set-up of a federation in one process, without sockets: the questions of presets, standardisation and starts, and
  * their result, while messages are lost, doubled, delayed and overtake each other, nodes are killed at any instant and
- * begin again with nothing but the result, if they had committed it, and strangers send nonsense. Every node must come
- * to the numbers of the simulator, bit for bit; and the root may begin to train only when all others have the result on
- * disk.
+ * restart with nothing but the committed result, and strangers send nonsense. Every node must come to the numbers of
+ * the simulator, bit for bit; and the root may begin to train only when all others have the result on disk.
  *
  * HFSAD_CHAOS=20 in the environment: twenty times the runs, with other seeds.
  */

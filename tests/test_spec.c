@@ -1,5 +1,5 @@
 /*
- * The spec reader: what a file or a --set says is what the struct holds, for every row of the table; and every wrong
+ * The spec reader: the struct holds the values of the file or of --set, for every row of the table; and every wrong
  * input gives one line with file, line, key and the way out.
  */
 #include <setjmp.h>
@@ -508,7 +508,7 @@ static const struct {
     {"data: {file: a.csv, colour: x}\n", "unknown key 'data.colour'; expected file, y, client"},
     {"data: {file: a.csv, y: a, y: b}\n", "'data.y' is given twice"},
     {"data: {file: a.csv, split: 5}\n", "'split' takes keys, not a value"},
-    {"data: {file: a.csv, features: [a, [b]]}\n", "an entry of the list is no name"},
+    {"data: {file: a.csv, features: [a, [b]]}\n", "an entry of the list is not a name"},
     {"data: {file: a.csv, features: []}\n", "is an empty list"},
     {"data: {file: a.csv, y: [a]}\n", "'columns.y' takes one value, not a list"},
     {"loss: {tau: auto}\n", "loss.tau = 'auto' is not a number"},

@@ -1,4 +1,4 @@
-/* The store of a process's nodes: what was committed is there after any end, and nothing else is. */
+/* The store of a process's nodes: after any end it has exactly what was committed. */
 #define _GNU_SOURCE
 #include "allocations.h"
 #include "tools.h"

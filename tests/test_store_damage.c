@@ -1,5 +1,5 @@
-/* State folders that were damaged: what is read is what was committed last, or the folder is refused and left as it is.
- * SEED: begins with this one; TRIALS: damages of each folder. */
+/* State folders that were damaged: the last commit is read, or the folder is refused and left unchanged. SEED: the
+ * first seed; TRIALS: damages of each folder. */
 #define _GNU_SOURCE
 #include "store_random.h"
 

@@ -1,5 +1,5 @@
 /* The centralized baseline: its objective and subgradient against independent computations, its steps, its box. */
-#include "lab/generator.h"
+#include "data/generated.h"
 #include "run/subgradient.h"
 #include "tools.h"
 

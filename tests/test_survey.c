@@ -1,11 +1,11 @@
 /*
- * What is asked of the clients: totals against loops over all rows, the eigenvectors that the starts take against
- * LAPACK's, and starts against the truth.
+ * Questions to the clients: totals against loops over all rows, the eigenvectors that the starts take against LAPACK's,
+ * and starts against the truth.
  */
 #include "tools.h"
 
+#include "data/generated.h"
 #include "data/rows.h"
-#include "lab/generator.h"
 #include "math/lanczos.h"
 #include "spec/table.h"
 

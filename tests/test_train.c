@@ -318,7 +318,7 @@ static void test_resume(void **state)
     s.y[3] += 1;
     hfsad_data *other = sample_data(&s, HFSAD_COPY);
     run = run_from(SPEC, other, 1);
-    says(hfsad_run_resume(run, in_folder("saved.bin"), &err), &err, "was made with data of other numbers");
+    says(hfsad_run_resume(run, in_folder("saved.bin"), &err), &err, "was made with another data set than");
     hfsad_result_free(rest);
     ok(hfsad_run_train(run, NULL, NULL, &rest, &err), &err);
     assert_int_equal(hfsad_result_trace_rows(rest), rows);
@@ -358,7 +358,8 @@ static void test_warm_start(void **state)
     says(hfsad_run_warm_start(run, first, &err), &err, "a baseline starts from one vector; give run.start");
     hfsad_run_free(run);
     run = run_from("loss: {kind: squared}\nfeatures: {intercept: global}\n", d, 1);
-    says(hfsad_run_warm_start(run, first, &err), &err, "a model of 4 features; the data have 4 and features.intercept");
+    says(hfsad_run_warm_start(run, first, &err), &err,
+         "a model of 4 features, but the data have 4 and features.intercept");
     hfsad_run_free(run);
     hfsad_result_free(first);
     hfsad_result_free(second);

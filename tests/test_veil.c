@@ -1,4 +1,4 @@
-/* Secure aggregation: masks cancel, and lists that a client must not believe. */
+/* Secure aggregation: masks cancel, and a client refuses invalid lists. */
 #define _POSIX_C_SOURCE 200809L
 #include "tools.h"
 

@@ -1,4 +1,4 @@
-/* What several tests share: random draws, comparisons that print the seed, a folder, a small federation. */
+/* Functions that several tests share: random draws, comparisons that print the seed, a folder, a small federation. */
 #ifndef HFSAD_TESTS_TOOLS_H
 #define HFSAD_TESTS_TOOLS_H
 

@@ -1,5 +1,5 @@
-/* Messages on their way between the nodes of a tree: lost, doubled, delayed and overtaking each other, and what the
- * broker retains of them. Times are in ms. */
+/* Messages in transit between the nodes of a tree: lost, doubled, delayed and reordered, and the messages that the
+ * broker retains. Times are in ms. */
 #ifndef HFSAD_TESTS_WEATHER_H
 #define HFSAD_TESTS_WEATHER_H
 
@@ -77,6 +77,18 @@ TOOL void sky_post(sky *s, size_t to, size_t from, const message *m)
         sky_throw(s, to, from, m);
     if (chance(s, s->weather.twice))
         sky_throw(s, to, from, m);
+}
+
+/* Takes those of a kind and sender down that have not arrived. */
+TOOL void sky_clear(sky *s, size_t to, size_t from, message_kind kind)
+{
+    for (size_t i = s->n_flying; i-- > 0;) {
+        const parcel p = s->flying[i];
+        if (p.to != to || p.from != from || p.m.kind != kind)
+            continue;
+        free(p.m.values);
+        s->flying[i] = s->flying[--s->n_flying];
+    }
 }
 
 TOOL message *sky_retained(sky *s, size_t sender, bool to_parent)

@@ -235,8 +235,8 @@ def check_addresses():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = "127.0.0.1:%d" % taken.getsockname()[1]
-        refused("dash", "--listen", address, said="the port is taken")
-        refused("run", "wards/spec.yaml", "--out", "never", "--dash", address, said="the port is taken")
+        refused("dash", "--listen", address, said="the port is in use")
+        refused("run", "wards/spec.yaml", "--out", "never", "--dash", address, said="the port is in use")
         assert not os.path.exists("never")
     refused("dash", "--listen", "0.0.0.0:0", said="beyond this machine it needs a certificate and a token")
     refused("dash", "--listen", "8080", said="give host:port")

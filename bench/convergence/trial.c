@@ -3,7 +3,7 @@
 #include "convergence/trial.h"
 
 #include "base/alloc.h"
-#include "lab/generator_population.h"
+#include "data/generated.h"
 #include "run/handle.h"
 #include "run/state.h"
 #include "tools.h"

@@ -33,16 +33,16 @@ typedef struct {
 /* A loss in Python: see own_loss.c. */
 typedef struct {
     PyObject_HEAD PyObject *open, *value, *gradient, *prox; /* callables; NULL: not given */
-    PyObject *clients;                                      /* node -> what `open` made of its rows */
+    PyObject *clients;                                      /* node -> the result of `open` for its rows */
     PyObject *error;                                        /* the first exception that a callable raised */
-    _Atomic(hfsad_run *) run;                               /* to be cancelled by an exception */
+    _Atomic(hfsad_run *) run;                               /* an exception cancels it */
     atomic_bool failed;
 } LossObject;
 
 /* What a run and a path have besides their handle. */
 typedef struct {
     PyObject *data, *loss; /* objects that the handle borrows from; NULL: none */
-    pid_t process;         /* the handle is of no use to another one */
+    pid_t process;         /* process that made the handle; no other process may use it */
     atomic_bool busy;
 } Keeper;
 
@@ -66,9 +66,9 @@ extern PyType_Spec spec_type_spec, data_type_spec, loss_type_spec, run_type_spec
     array_type_spec;
 extern PyObject *diverged_error;
 
-/* Sets the exception that goes with the status; NULL, so that a caller can return it. */
+/* Sets the exception for the status; returns NULL, so that a caller can return it. */
 PyObject *raise_status(hfsad_status status, const hfsad_error *err);
-/* None, or the exception. */
+/* Returns None, or NULL with the exception set. */
 PyObject *none_or_raise(hfsad_status status, const hfsad_error *err);
 
 /* A read-only array of doubles that belongs to `owner`, which lives as long as the array. */
@@ -87,9 +87,9 @@ PyObject *figures_tuple(const hfsad_figures *figures, PyObject *polish);
 /* The name of a setting -> its value as text. */
 PyObject *spec_dict(const hfsad_spec *spec);
 
-/* The own loss goes to the spec before a run or a path is made; NULL loss: nothing to do. */
+/* Attaches the own loss to the spec before a run or a path is made; NULL loss: nothing to do. */
 hfsad_status loss_attach(LossObject *loss, hfsad_spec *spec, hfsad_error *err);
-/* The exception that the loss has met is raised: -1; 0: there was none. */
+/* Raises the exception that the loss has met: -1; 0: there was none. */
 int loss_raise(LossObject *loss);
 
 /* A converter for "object of that type or None". */
@@ -100,12 +100,13 @@ int loss_or_none(PyObject *object, void *to);
 #define SPEC_CAPSULE "hfsad_spec"
 #define DATA_CAPSULE "hfsad_data"
 
-/* One thread at a time may use a handle: false and an exception if it is in use. */
+/* Only one thread at a time may use a handle: false and an exception if it is in use. */
 bool begin_use(atomic_bool *busy);
-/* A handle of another process, or one whose constructor did not run: -1 and an exception. */
+/* -1 and an exception if another process made the handle, or its constructor did not run. */
 int check_handle(const void *handle, pid_t owner);
 
-/* Keeps data and loss, and makes the handle by `make` without the interpreter. false: an exception. */
+/* Keeps references to data and loss, and makes the handle by `make` without the interpreter lock. false: an
+ * exception. */
 bool keeper_make(Keeper *keep, SpecObject *spec, DataObject *data, LossObject *loss,
                  hfsad_status (*make)(void *context, hfsad_error *err), void *context);
 /* Frees the object and, in the process that made it, its handle by `release`. */
@@ -115,19 +116,20 @@ PyObject *result_wrap(hfsad_result *result);
 /* (kind, gap, text) */
 PyObject *verdict_tuple(const hfsad_verdict *verdict);
 
-/* A callback in Python of training in C, which runs without the interpreter. */
+/* A Python callback of training in C, which runs without the interpreter lock. */
 typedef struct {
-    PyObject *callback; /* NULL: only signals are looked at, ten times a second */
+    PyObject *callback; /* NULL: only checks for signals, ten times a second */
     PyThreadState *saved;
-    PyObject *type, *value, *trace; /* the exception that it raised, kept apart: losses may be called after it */
+    PyObject *type, *value, *trace; /* its exception, kept apart because losses may be called after it */
     double looked;
 } Caller;
 
 double seconds_now(void);
 
-/* Between caller_begin and caller_end no object may be touched outside caller_ask. */
+/* Between caller_begin and caller_end, objects may be touched only inside caller_ask. */
 void caller_begin(Caller *caller, PyObject *callback);
-/* Takes the interpreter for a moment, looks at signals, and calls with what `make` makes. false: end the training. */
+/* Takes the interpreter lock for a moment, checks for signals, and calls the callback with the result of `make`. false:
+ * end the training. */
 bool caller_ask(Caller *caller, PyObject *(*make)(const void *from), const void *from);
 /* -1: an exception is set. */
 int caller_end(Caller *caller);

@@ -1,4 +1,4 @@
-/* hfsad_data. Arrays are borrowed by the buffer protocol: the views are given back when the data goes. */
+/* hfsad_data. Arrays are borrowed by the buffer protocol; the views are released with the data. */
 #include "binding.h"
 
 #include <string.h>
@@ -34,8 +34,8 @@ static void data_free(PyObject *object)
     Py_DECREF(type);
 }
 
-/* A view of doubles ('d') or of integers of 4 or 8 bytes ('i'), with the given number of dimensions, which lasts as
- * long as the data. shape: what the extents must be, SIZE_MAX: any. NULL: an exception. */
+/* A view of doubles ('d') or of integers of 4 or 8 bytes ('i') with the given number of dimensions, which lives as long
+ * as the data. shape: the required extents, SIZE_MAX: any. NULL: an exception. */
 static Py_buffer *borrow(DataObject *self, PyObject *array, const char *what, char kind, int dims, const size_t *shape)
 {
     if (self->n_views == DATA_VIEWS) {

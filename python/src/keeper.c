@@ -1,4 +1,4 @@
-/* What a run and a path have in common: a handle of the library that borrows from objects of Python. */
+/* What a run and a path have in common: a library handle that borrows from Python objects. */
 #include "binding.h"
 
 #include <unistd.h>
@@ -25,7 +25,7 @@ void keeper_free(PyObject *object, Keeper *keep, void (*release)(void *handle), 
 {
     PyTypeObject *type = Py_TYPE(object);
     if (keep->process == getpid()) {
-        PyThreadState *saved = PyEval_SaveThread(); /* its threads end; one may be waiting for the interpreter */
+        PyThreadState *saved = PyEval_SaveThread(); /* its threads end; one may wait for the interpreter lock */
         release(handle);
         PyEval_RestoreThread(saved);
     }

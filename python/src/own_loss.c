@@ -1,7 +1,7 @@
 /*
- * A loss of one's own in Python. The library calls from any of its threads, without the interpreter; every call takes
- * it. Vectors travel as bytes objects, which the callable may keep. The first exception is kept, the run is cancelled,
- * and every later call answers 0 without Python, until the caller raises the exception.
+ * A loss written in Python. The library calls it from any of its threads without the interpreter lock; every call takes
+ * the lock. Vectors are passed as bytes objects, which the callable may keep. The first exception is kept and cancels
+ * the run; every later call returns 0 without calling Python, until the caller raises the exception.
  */
 #include "binding.h"
 
@@ -94,7 +94,8 @@ static PyObject *rows_of(const hfsad_client *client)
     return bytes;
 }
 
-/* What `open` made of the client's rows; borrowed. Made at the first call: rows of a run do not change. */
+/* The result of `open` for the client's rows; borrowed. Made at the first call, because the rows of a run do not
+ * change. */
 static PyObject *client_of(LossObject *self, const hfsad_client *client)
 {
     PyObject *key = PyLong_FromSize_t(client->node), *made = key ? PyDict_GetItemWithError(self->clients, key) : NULL;
@@ -110,7 +111,7 @@ static PyObject *client_of(LossObject *self, const hfsad_client *client)
     return made;
 }
 
-/* The numbers of a bytes-like answer. */
+/* Reads the numbers of a bytes-like answer. */
 static void copy_answer(PyObject *answer, double *to, size_t count)
 {
     Py_buffer view;

@@ -74,7 +74,7 @@ static bool on_point(void *context, size_t done, const hfsad_path_point *point)
     return caller_ask(context, make_point, point);
 }
 
-/* An exception of the loss ends a path, which has no cancel of its own. */
+/* An exception of the loss ends a path, because a path has no cancel function. */
 typedef struct {
     Caller caller; /* first: on_point takes it */
     LossObject *loss;

@@ -17,7 +17,7 @@ hfsad_status address_refuse(const char *what, const char *address, const char *w
     return error_set(err, HFSAD_ERROR_INPUT, "%s cannot be served at '%.200s': %s", what, address, why);
 }
 
-/* The text before the last colon, without brackets, and the text after it. */
+/* Splits at the last colon: the text before it without brackets, and the text after it. */
 static bool split(const char *address, char host[ADDRESS_HOST_SIZE], char port[PORT_SIZE])
 {
     const char *colon = strrchr(address, ':');
@@ -63,7 +63,7 @@ hfsad_status address_listen(const char *what, const char *address, const struct 
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
-    return address_refuse(what, address, why == EADDRINUSE ? "the port is taken; give another" : strerror(why), err);
+    return address_refuse(what, address, why == EADDRINUSE ? "the port is in use; give another" : strerror(why), err);
 }
 
 unsigned address_port(int fd)

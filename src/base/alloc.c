@@ -18,7 +18,7 @@ void *alloc_raw(size_t count, size_t size)
     bytes = bytes ? (bytes + unit - 1) / unit * unit : unit;
     void *p = aligned_alloc(unit, bytes);
 #if defined(MADV_HUGEPAGE)
-    if (p && large) /* a hint: streaming over hundreds of megabytes misses the TLB otherwise */
+    if (p && large) /* a hint: without huge pages, streaming over hundreds of megabytes misses the TLB */
         (void)madvise(p, bytes, MADV_HUGEPAGE);
 #endif
     return p;
@@ -30,7 +30,7 @@ void *alloc_zero(size_t count, size_t size)
     const size_t large = p ? count * size / HUGE_PAGE * HUGE_PAGE : 0;
     size_t done = 0;
 #if defined(__linux__)
-    /* Linux gives pages of zeros in place of these when they are touched: those that never are cost no memory. */
+    /* Linux replaces these pages by zeros when they are touched; pages that are never touched use no memory. */
     if (large >= 4 * (size_t)HUGE_PAGE && madvise(p, large, MADV_DONTNEED) == 0)
         done = large;
 #endif

@@ -1,7 +1,7 @@
 /*
- * Files of one folder that are replaced together: all are written under temporary names, and only when every one of
- * them is whole do they take their places. Given up before that, the folder is as it was, and gone again where it was
- * made for them.
+ * Files of one folder that are replaced together. All files are written under temporary names; they replace the old
+ * files only when every one of them is complete. If the batch is dropped before that, the folder does not change, and a
+ * folder that was created for the batch is removed.
  */
 #ifndef HFSAD_BASE_BATCH_H
 #define HFSAD_BASE_BATCH_H
@@ -19,12 +19,11 @@ typedef struct {
 
 /* Creates the folder if it is missing. On failure nothing is left behind. */
 hfsad_status file_batch_begin(file_batch *b, const char *folder, hfsad_error *err);
-/* One more file, to be written and, if that is wanted early, closed (whole_file_close). It lives as long as the batch;
- * NULL on failure. */
+/* Adds a file to be written; the caller may close it early (whole_file_close). The batch owns it. NULL on failure. */
 whole_file *file_batch_add(file_batch *b, const char *name, hfsad_error *err);
-/* Closes all, replaces all. On failure the batch is still to be dropped. */
+/* Closes and replaces all files. After a failure the batch must still be dropped. */
 hfsad_status file_batch_commit(file_batch *b, hfsad_error *err);
-/* Gives up what was not committed. Does nothing to a batch that was committed or never begun (all zero). */
+/* Discards files that were not committed. Does nothing to a batch that was committed or never begun (all members 0). */
 void file_batch_drop(file_batch *b);
 
 #endif

@@ -1,4 +1,4 @@
-/* Numbers as their bits, and as little-endian bytes, whatever the order of the machine. */
+/* Numbers as their bits, and as little-endian bytes, independent of the machine's byte order. */
 #ifndef HFSAD_BASE_BITS_H
 #define HFSAD_BASE_BITS_H
 

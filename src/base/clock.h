@@ -1,15 +1,15 @@
-/* The clocks, each read in one place. */
+/* The clocks; every clock is read here only. */
 #ifndef HFSAD_BASE_CLOCK_H
 #define HFSAD_BASE_CLOCK_H
 
 #include <stdint.h>
 
-/* Since some moment in the past; never set back. */
+/* Seconds since an unspecified moment; never set back. */
 double clock_seconds(void);
 uint64_t clock_ms(void);
-/* Of a processor, that this thread has had. */
+/* Seconds of processor time of this thread. */
 double clock_work_seconds(void);
-/* Since 1970, as the machine's calendar has it: for what leaves the process, because it may be set at any time. */
+/* Seconds since 1970 by the machine's calendar, which may be set at any time: only for output. */
 uint64_t clock_wall_ms(void);
 
 #endif

@@ -8,7 +8,7 @@ enum { TABLES = 8, BYTES = 256 };
 static uint32_t table[TABLES][BYTES];
 static pthread_once_t table_made = PTHREAD_ONCE_INIT;
 
-/* table[t][b]: what byte b does to the sum when t zero bytes follow it. */
+/* table[t][b]: the contribution of byte b to the checksum if t zero bytes follow it. */
 static void make_table(void)
 {
     const uint32_t polynomial = 0x82f63b78;

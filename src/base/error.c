@@ -1,4 +1,4 @@
-/* Statuses as one list, error lines, and the distance by which the nearest known name is found. */
+/* The list of statuses, error messages, and the distance between names that finds the nearest known name. */
 #include "base/error.h"
 
 #include <stdarg.h>
@@ -43,7 +43,7 @@ hfsad_status error_set(hfsad_error *err, hfsad_status status, const char *format
     va_start(args, format);
     vsnprintf(err->message, sizeof err->message, format, args);
     va_end(args);
-    for (char *p = err->message; *p; p++) /* a name from a file may hold anything; the message is one line */
+    for (char *p = err->message; *p; p++) /* a name from a file may contain line breaks; the message is one line */
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = '?';
     return status;

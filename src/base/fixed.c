@@ -48,7 +48,8 @@ double fixed_get(const uint64_t from[FIXED_WORDS])
         top--;
     if (top == 0)
         return 0;
-    /* The highest 64 digits; the lowest of them also stands for all below, so that the conversion rounds once. */
+    /* The highest 64 binary digits; the lowest of them also stands for all lower digits, so that the conversion rounds
+     * once. */
     const int by = __builtin_clzll(w[top - 1]);
     uint64_t head = w[top - 1] << by, rest = 0;
     if (top > 1) {

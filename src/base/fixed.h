@@ -18,16 +18,16 @@
 
 enum { FIXED_WORDS = 3, FIXED_FRACTION = 88, FIXED_MOST_BIT = 83, FIXED_SUM_MOST = 1 << 20 };
 
-/* false: v is not finite or does not fit, and to is 0. */
+/* false: v is not finite or does not fit; *to is then 0. */
 bool fixed_put(double v, uint64_t to[FIXED_WORDS]);
 /* The nearest double. */
 double fixed_get(const uint64_t from[FIXED_WORDS]);
-/* count numbers; sums wrap. */
+/* Operations on `count` numbers; sums wrap. */
 void fixed_negate(uint64_t *numbers, size_t count);
 void fixed_add(uint64_t *sum, const uint64_t *part, size_t count);
 
-/* The sum of what a node's children say: in fixed point, or as doubles in their order if words is NULL. If a part has a
- * number that is not finite, all numbers of the sum are infinite. */
+/* The sum of the answers of a node's children: in fixed point, or as doubles in the order of the children if words is
+ * NULL. If an answer has a number that is not finite, all numbers of the sum are infinite. */
 typedef struct {
     size_t count;
     double *sum;     /* count */
@@ -37,17 +37,17 @@ typedef struct {
 child_sum child_sum_begin(size_t count, double *sum, uint64_t *words);
 /* false: a number does not fit; the sum is then infinite. */
 bool child_sum_add(child_sum *s, const double *part);
-/* After the last part. */
+/* Called after the last answer. */
 void child_sum_end(child_sum *s);
-/* Whether a number stands for an infinite one: frames hold finite numbers only. */
+/* Whether a number stands for infinity, because frames contain finite numbers only. */
 bool fixed_is_infinite(double v);
 
 /* Sums of one-word numbers stay below 2^GRID_BITS. */
 enum { GRID_BITS = 62 };
-/* The numbers times factor, a power of two, rounded to whole numbers; `members` of them will be added. false: one is
- * not finite or too large, and *at is its place. v and to may be the same memory. */
+/* Writes the numbers times factor, a power of two, rounded to whole numbers; `members` such numbers will be added.
+ * false: a number is not finite or too large, and *at is its place. v and to may be the same memory. */
 bool grid_put(const double *v, size_t count, double factor, size_t members, int64_t *to, size_t *at);
-/* Numbers of a safeguard's strain travel behind u with this factor. */
+/* Factor of the safeguard's strain, which is sent after u. */
 #define STRAIN_FACTOR 0x1p20
 
 #endif

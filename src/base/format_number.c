@@ -1,10 +1,10 @@
 /*
  * 17 digits of a double, as %.17g prints them.
  *
- * v = m 2^e with m below 2^53. With p the place of the first digit, the 17 digits are the nearest whole number to
- * m 2^e 10^k = m 5^k 2^(e+k), k = 16 - p. For k from 0 to 27 the product m 5^k is exact in 128 bits and the rest is a
- * shift and one rounding. That is every number from about 1e-11 to 1e17, five times as fast as snprintf, which does
- * the others. Million-client models are why this is worth it.
+ * v = m 2^e with m below 2^53. With p the place of the first digit, the 17 digits are the nearest whole number to m 2^e
+ * 10^k = m 5^k 2^(e+k), k = 16 - p. For k from 0 to 27 the product m 5^k is exact in 128 bits and the rest is a shift
+ * and one rounding. This covers every number from about 1e-11 to 1e17 and is five times as fast as snprintf, which
+ * writes all other numbers. The models of a million clients make this worthwhile.
  */
 #include "base/format_number.h"
 
@@ -35,7 +35,7 @@ static const uint64_t fives[FIVES_MAX + 1] = {
 };
 /* clang-format on */
 
-/* m 5^k 2^(e+k) to the nearest whole number, ties to even; *floored without the rounding. */
+/* m 5^k 2^(e+k) rounded to the nearest whole number, ties to even; *floored: rounded down. */
 static uint64_t scaled(uint64_t m, int e, int k, uint64_t *floored)
 {
     const wide product = (wide)m * fives[k];
@@ -47,7 +47,7 @@ static uint64_t scaled(uint64_t m, int e, int k, uint64_t *floored)
     return *floored + (rest > half || (rest == half && (*floored & 1)));
 }
 
-/* v > 0. The 17 digits as a whole number and the place of the first one; false if this way fails. */
+/* v > 0. The 17 digits as a whole number and the place of the first digit; false if the product would overflow. */
 static bool find_digits(double v, uint64_t *digits, int *place)
 {
     if (!(v >= 1e-11 && v < 1e17))
@@ -56,7 +56,7 @@ static bool find_digits(double v, uint64_t *digits, int *place)
     const uint64_t bits = bits_of(v);
     const int e = (int)(bits >> 52) - 1075;
     const uint64_t m = (bits & ((UINT64_C(1) << 52) - 1)) | (UINT64_C(1) << 52);
-    /* 2^(e+52) <= v < 2^(e+53): floor((e + 52) log10(2)) is the place or one less. */
+    /* 2^(e+52) <= v < 2^(e+53): floor((e + 52) log10(2)) is the place of the first digit, or one less. */
     int p = (int)floor((e + 52) * 0.30102999566398120);
     if (16 - p > FIVES_MAX)
         return false;
@@ -86,7 +86,7 @@ static bool find_digits(double v, uint64_t *digits, int *place)
 
 #endif
 
-/* The digits of n, DIGITS of them, at out; returns how many are left without the zeros at the end. */
+/* Writes the DIGITS digits of n; returns their number without trailing zeros. */
 static size_t spell(char *out, uint64_t n)
 {
     uint32_t halves[2] = {(uint32_t)(n / 100000000), (uint32_t)(n % 100000000)}; /* 9 and 8 digits */
@@ -98,12 +98,12 @@ static size_t spell(char *out, uint64_t n)
         }
     }
     size_t count = DIGITS;
-    while (count > 1 && out[count - 1] == '0') /* cppcheck-suppress uninitvar; the loop above wrote them all */
+    while (count > 1 && out[count - 1] == '0') /* cppcheck-suppress uninitvar; the loop above wrote all digits */
         count--;
     return count;
 }
 
-/* As %g lays it out: plain from 1e-4 to 1e17, otherwise with an exponent, which here has two digits. */
+/* The layout of %g: plain from 1e-4 to 1e17, otherwise with an exponent, which has two digits here. */
 static size_t lay_out(char *out, const char *digits, size_t count, int place)
 {
     char *at = out;
@@ -153,7 +153,7 @@ size_t number_write(char *out, double v)
         out[0] = negative ? '-' : '0';
         return 1 + (size_t)negative;
     }
-    if (isnan(v)) { /* whatever its sign */
+    if (isnan(v)) { /* with either sign */
         memcpy(out, "nan", 3);
         return 3;
     }

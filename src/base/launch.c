@@ -1,4 +1,4 @@
-/* See ranks.h: which processes were started together, and the module by which they talk. */
+/* See ranks.h. Finds out whether processes were started together, and loads the module by which they communicate. */
 #define _GNU_SOURCE
 #include "base/module.h"
 #include "base/ranks.h"
@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Open MPI; MPICH and Intel MPI; Slurm, which sets its own for programs without MPI too. 1 is as good as none. */
+/* Variables of Open MPI; MPICH and Intel MPI; Slurm, which sets its variable for programs without MPI too. A size of 1
+ * counts as one process. */
 static bool is_launched(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};

@@ -61,12 +61,12 @@ size_t patterns_next(pattern_walk *walk)
         plain = &list->entries[walk->plain];
     for (; walk->pattern < list->count && !pattern; walk->pattern++) {
         const pattern_entry *e = &list->entries[walk->pattern];
-        /* a name may hold what a pattern gives a meaning */
+        /* a plain name may contain characters that have a meaning in a pattern */
         if (!strcmp(e->text, walk->name) || fnmatch(e->text, walk->name, FNM_PATHNAME) == 0)
             pattern = e;
     }
     if (plain && (!pattern || plain->index < pattern->index)) {
-        walk->pattern -= pattern != NULL; /* it comes again */
+        walk->pattern -= pattern != NULL; /* the pattern is compared again next time */
         walk->plain++;
         return plain->index;
     }

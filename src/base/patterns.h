@@ -1,6 +1,6 @@
 /*
- * Names and patterns of nodes (`overrides`), found by a node's name: plain names by bisection, so that thousands of
- * them cost a node only a few comparisons; patterns in sequence.
+ * Names and patterns of nodes (`overrides`), searched by a node's name: plain names by bisection, so that thousands of
+ * names cost a few comparisons per node; patterns one after the other.
  */
 #ifndef HFSAD_BASE_PATTERNS_H
 #define HFSAD_BASE_PATTERNS_H
@@ -10,15 +10,15 @@
 
 typedef struct {
     const char *text;
-    size_t index; /* in the caller's order */
+    size_t index; /* place in the caller's order */
 } pattern_entry;
 
 typedef struct {
-    pattern_entry *entries; /* plain names, sorted; behind them the patterns, in order */
+    pattern_entry *entries; /* plain names, sorted; then the patterns, in order */
     size_t n_plain, count;
 } pattern_list;
 
-/* The texts stay the caller's and must outlive the list. False: no memory. */
+/* The caller owns the texts, which must outlive the list. False: no memory. */
 bool patterns_make(pattern_list *list, const char *const *texts, size_t count);
 void patterns_free(pattern_list *list);
 
@@ -28,7 +28,7 @@ typedef struct {
     size_t plain, pattern; /* next to compare */
 } pattern_walk;
 
-/* The indices of what matches a name, rising; SIZE_MAX behind the last. */
+/* The indices of the entries that match a name, in increasing order; SIZE_MAX after the last. */
 pattern_walk patterns_find(const pattern_list *list, const char *name);
 size_t patterns_next(pattern_walk *walk);
 

@@ -1,6 +1,6 @@
 /*
- * The pool. A job is published by a generation number; threads take items by an atomic counter. Rounds of the
- * algorithm follow each other within microseconds, so a worker first spins a while and only then sleeps.
+ * The thread pool. A generation number publishes a job; threads take items by an atomic counter. Rounds of the
+ * algorithm follow each other within microseconds, so a worker spins for a while before it sleeps.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/pool.h"
@@ -24,7 +24,7 @@ typedef struct {
 } worker;
 
 struct pool {
-    unsigned threads; /* the caller's is number 0 */
+    unsigned threads; /* thread 0 is the caller */
     worker *workers;  /* threads - 1 */
     unsigned started;
     void (*work)(void *, size_t, unsigned);
@@ -50,7 +50,7 @@ unsigned pool_threads(const pool *p)
     return p->threads;
 }
 
-/* Items go out in batches, so that a hundred thousand small ones are not a hundred thousand atomic operations. */
+/* Threads take items in batches, so that many small items need few atomic operations. */
 static void take_items(pool *p, unsigned thread)
 {
     const size_t batch = 1 + p->items / (32 * (size_t)p->threads);
@@ -74,7 +74,7 @@ static void pause_a_little(unsigned spin)
 #endif
 }
 
-/* Waits until the generation is no longer `seen`; returns the new one. */
+/* Waits until the generation differs from `seen`; returns the new generation. */
 static unsigned wait_for_job(pool *p, unsigned seen)
 {
     for (unsigned spin = 0; spin < SPINS; spin++) {
@@ -136,7 +136,7 @@ hfsad_status pool_create(pool **out, unsigned threads, hfsad_error *err)
     if (threads == 0)
         threads = pool_cores();
     if (threads > THREADS_MAX)
-        return error_set(err, HFSAD_ERROR_INPUT, "%u threads: at most %d", threads, THREADS_MAX);
+        return error_set(err, HFSAD_ERROR_INPUT, "%u threads; the limit is %d", threads, THREADS_MAX);
     pool *p = alloc_zero(1, sizeof *p);
     worker *workers = alloc_zero(threads, sizeof *workers);
     if (!p || !workers) {

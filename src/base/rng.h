@@ -9,10 +9,12 @@
 #ifndef HFSAD_BASE_RNG_H
 #define HFSAD_BASE_RNG_H
 
+#include "base/exp_log.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
-/* A device compiles the draws of clients, too. */
+/* Marks functions that a device compiles, too: the draws of clients. */
 #if defined(__CUDACC__)
 #define RNG_FN static inline __host__ __device__
 #else
@@ -42,18 +44,50 @@ RNG_FN double rng_uniform(uint64_t key, uint64_t counter)
     return (double)(rng_u64(key, counter) >> 11) * 0x1p-53;
 }
 
-/* FNV-1a of a name: the stream of a node. */
-uint64_t rng_stream(const char *name);
+/* FNV-1a hash of a name: the stream of a node. The others go on with more of a name, so that a common beginning is
+ * hashed once: stream("client12") is that of "client", and then of the number 12. */
+RNG_FN uint64_t rng_stream_more(uint64_t h, const char *name)
+{
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return h;
+}
 
-/* A generator for set-up code that wants one number after another. */
+RNG_FN uint64_t rng_stream_number(uint64_t h, uint64_t number)
+{
+    uint64_t unit = 1;
+    while (number / unit >= 10)
+        unit *= 10;
+    for (; unit; unit /= 10)
+        h = (h ^ ('0' + number / unit % 10)) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+RNG_FN uint64_t rng_stream(const char *name)
+{
+    return rng_stream_more(UINT64_C(0xcbf29ce484222325), name);
+}
+
+/* A generator for set-up code that needs a sequence of numbers. */
 typedef struct {
     uint64_t key, counter;
 } rng;
 
-double rng_next_uniform(rng *r);             /* (0, 1) */
-double rng_next_normal(rng *r);              /* N(0, 1), two uniforms each */
+/* (0, 1) */
+RNG_FN double rng_next_uniform(rng *r)
+{
+    return ((double)(rng_u64(r->key, r->counter++) >> 11) + 0.5) * 0x1p-53;
+}
+
+/* N(0, 1), two uniforms each */
+RNG_FN double rng_next_normal(rng *r)
+{
+    const double radius = sqrt(-2 * same_log(rng_next_uniform(r)));
+    return radius * same_cos_turns(rng_next_uniform(r));
+}
+
 uint64_t rng_next_below(rng *r, uint64_t n); /* 0 … n-1, unbiased */
-/* index[0 … n) becomes a random permutation of itself. */
+/* Permutes index[0 … n) at random. */
 void rng_shuffle(rng *r, size_t *index, size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* Files replaced whole and folders made; see whole_file.h. */
+/* Replaces whole files and creates folders; see whole_file.h. */
 #include "base/whole_file.h"
 
 #include "base/error.h"
@@ -24,10 +24,10 @@ static const char *remedy(int reason)
 static hfsad_status failed(hfsad_error *err, const char *path, int reason)
 {
     error_set(err, HFSAD_ERROR_IO, "%s could not be written: %s; %s", path, strerror(reason), remedy(reason));
-    return HFSAD_ERROR_IO; /* said here, not there: a checker that sees this file alone then knows it is not 0 */
+    return HFSAD_ERROR_IO; /* a constant here, so that a checker of this file alone knows that the status is not 0 */
 }
 
-/* The folder that holds path, in place: "a/b/" becomes "a", "a" becomes ".", "/a" becomes "/". */
+/* Shortens path, in place, to the folder that contains it: "a/b/" becomes "a", "a" becomes ".", "/a" becomes "/". */
 static void cut_last(char *path)
 {
     size_t n = strlen(path);
@@ -38,11 +38,12 @@ static void cut_last(char *path)
     while (n > 1 && path[n - 1] == '/')
         n--;
     if (n == 0)
-        path[n++] = '.'; /* path was not empty, so there is room */
+        path[n++] = '.'; /* there is room, because path was not empty */
     path[n] = 0;
 }
 
-/* A name of this process in the same folder: a rename does not cross file systems, and two runs do not mix. */
+/* A temporary name with this process's number in the same folder: a rename cannot cross file systems, and two runs do
+ * not share temporaries. */
 static char *temporary_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -53,7 +54,7 @@ static char *temporary_name(const char *path)
     return temporary;
 }
 
-/* Process id of the owner if the folder entry is a temporary file for this name, otherwise 0. */
+/* If the folder entry is a temporary file for this name: the process id of its owner; otherwise 0. */
 static pid_t temporary_owner(const char *entry, const char *name)
 {
     const size_t length = strlen(name);
@@ -67,8 +68,8 @@ static pid_t temporary_owner(const char *entry, const char *name)
 }
 
 /*
- * Whether a process writes no more. One that is dead keeps its number until its parent asks, and what runs first in a
- * container may never ask; where /proc cannot tell, it counts as alive.
+ * Whether a process no longer writes. A dead process keeps its number until its parent waits for it, and the first
+ * process of a container may never do so. If /proc cannot tell, the process counts as alive.
  */
 static bool is_dead(pid_t process)
 {
@@ -117,8 +118,8 @@ void whole_file_drop(whole_file *f)
     forget(f);
 }
 
-/* path is taken over; NULL: there was no memory for it. */
-static hfsad_status begin(whole_file *f, char *path, mode_t mode, hfsad_error *err)
+/* Takes ownership of path; NULL: it could not be allocated. */
+static hfsad_status begin_file(whole_file *f, char *path, mode_t mode, hfsad_error *err)
 {
     *f = (whole_file){.path = path, .temporary = path ? temporary_name(path) : NULL};
     if (!f->temporary) {
@@ -126,7 +127,7 @@ static hfsad_status begin(whole_file *f, char *path, mode_t mode, hfsad_error *e
         error_memory(err, 0, "a file name");
         return HFSAD_ERROR_MEMORY;
     }
-    unlink(f->temporary); /* of an earlier process with our number that was killed */
+    unlink(f->temporary); /* left by an earlier process with the same number that was killed */
     const int fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     f->stream = fd < 0 ? NULL : fdopen(fd, "w");
     if (f->stream)
@@ -142,14 +143,14 @@ static hfsad_status begin(whole_file *f, char *path, mode_t mode, hfsad_error *e
 
 hfsad_status whole_file_begin(whole_file *f, const char *folder, const char *name, hfsad_error *err)
 {
-    return begin(f, path_join(folder, name), 0666, err);
+    return begin_file(f, path_join(folder, name), 0666, err);
 }
 
 hfsad_status whole_file_open(whole_file *f, const char *path, mode_t mode, hfsad_error *err)
 {
-    const hfsad_status status = begin(f, strdup(path), mode, err);
+    const hfsad_status status = begin_file(f, strdup(path), mode, err);
     if (!status && !(mode & 077))
-        setvbuf(f->stream, NULL, _IONBF, 0); /* no copy in a buffer that is not wiped */
+        setvbuf(f->stream, NULL, _IONBF, 0); /* avoids a copy in a buffer that is not wiped */
     return status;
 }
 
@@ -207,7 +208,7 @@ hfsad_status whole_file_place(whole_file *f, hfsad_error *err)
 hfsad_status folder_sync(const char *folder, hfsad_error *err)
 {
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Some file systems cannot sync a folder and say EINVAL; the files themselves are safe. */
+    /* Some file systems cannot sync a folder and return EINVAL; the files themselves are synced. */
     const bool bad = fd < 0 || (fsync(fd) != 0 && errno != EINVAL);
     const int reason = errno;
     if (fd >= 0)
@@ -276,7 +277,8 @@ static bool is_hidden(const char *path)
     return name[0] == '.' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-/* Whether data is path or above it, with no name on the way that a reader of the folder would skip; -1: no memory. */
+/* Whether data is path or a folder above it, and no name between them would be skipped by a reader of the folder; -1:
+ * no memory. */
 static int is_within(const char *path, const struct stat *data)
 {
     struct stat info;
@@ -309,12 +311,12 @@ hfsad_status folder_check_outside(const char *path, const char *data, hfsad_erro
         return error_memory(err, strlen(path), "a file name");
     if (within)
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.300s is in the folder of data %.300s, whose files are clients; give another output folder",
+                         "%.300s is in the data folder %.300s, whose files are clients; give another output folder",
                          path, data);
     return HFSAD_OK;
 }
 
-/* Removes the folders at[0 … j) for the ends j from last down to first, which this process made. */
+/* Removes the folders at[0 … j), for j from last down to first, which this process created. */
 static void unmake(char *at, size_t first, size_t last)
 {
     for (size_t j = last; first && j >= first; j--) {
@@ -346,7 +348,7 @@ static int make_folders(const char *path, mode_t mode, size_t *made)
     *made = 0;
     if (!at)
         return ENOMEM;
-    size_t first = 0, i = 1; /* end of the first folder made here; 0 for none */
+    size_t first = 0, i = 1; /* end of the first folder that was created here; 0: none */
     int reason = 0;
     for (;; i++) {
         const char kept = at[i];
@@ -420,7 +422,7 @@ hfsad_status file_check_output(const char *output, const char *const *inputs, si
         return HFSAD_OK;
     for (size_t i = 0; i < count; i++)
         if (inputs[i] && stat(inputs[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-            return error_set(err, HFSAD_ERROR_INPUT,
-                             "%.300s is what is read and would be replaced; give another output", output);
+            return error_set(err, HFSAD_ERROR_INPUT, "%.300s is an input and would be replaced; give another output",
+                             output);
     return HFSAD_OK;
 }

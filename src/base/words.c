@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-enum { CHUNK = 512 };
-
 uint64_t words_sum_add(uint64_t sum, uint64_t word)
 {
     return rng_mix((sum ^ word) + UINT64_C(0x9e3779b97f4a7c15));
@@ -39,16 +37,19 @@ void words_put_real(word_writer *w, double v)
 
 void words_put_reals(word_writer *w, const double *v, size_t count)
 {
-    unsigned char bytes[CHUNK * WORD_BYTES];
     w->count += count;
-    for (size_t first = 0; w->put && first < count; first += CHUNK) {
-        const size_t n = count - first < CHUNK ? count - first : CHUNK;
-        for (size_t i = 0; i < n; i++)
-            put64(bytes + i * WORD_BYTES, bits_of(v[first + i]));
-        for (size_t i = 0; i < n && !w->unsummed; i++)
-            w->sum = words_sum_add(w->sum, bits_of(v[first + i]));
-        w->put(w->to, bytes, n * WORD_BYTES);
+    for (size_t i = 0; w->put && !w->unsummed && i < count; i++)
+        w->sum = words_sum_add(w->sum, bits_of(v[i]));
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (w->put && count > 0)
+        w->put(w->to, v, count * WORD_BYTES);
+#else
+    for (size_t i = 0; w->put && i < count; i++) {
+        unsigned char bytes[WORD_BYTES];
+        put64(bytes, bits_of(v[i]));
+        w->put(w->to, bytes, sizeof bytes);
     }
+#endif
 }
 
 void words_put_text(word_writer *w, const char *text, size_t length)
@@ -80,6 +81,14 @@ double words_get_real(word_reader *r)
 
 void words_get_reals(word_reader *r, double *v, size_t count)
 {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (count > 0 && count <= r->left) {
+        memcpy(v, r->at, count * WORD_BYTES);
+        r->at += count * WORD_BYTES;
+        r->left -= count;
+        return;
+    }
+#endif
     for (size_t i = 0; i < count; i++)
         v[i] = words_get_real(r);
 }

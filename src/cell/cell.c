@@ -44,7 +44,7 @@ bool cell_words(const plan *p, size_t M, double sigma, size_t members, const wor
     return true;
 }
 
-/* Of n children from `from`, all clients or all inner nodes. */
+/* Sums n children from `from` on; all are clients, or all are inner nodes. */
 static double sum_cohorts(const cell *c, size_t from, size_t n, double *sum)
 {
     const size_t M = c->M, cohorts = cohorts_of(c->p, n);
@@ -71,7 +71,7 @@ static double sum_cohorts(const cell *c, size_t from, size_t n, double *sum)
     return sigma;
 }
 
-/* ---- a minority of liars ---- */
+/* ---- robust against a lying minority ---- */
 
 static double sum_robust(const cell *c, double *sum)
 {
@@ -84,7 +84,7 @@ static double sum_robust(const cell *c, double *sum)
     return robust_sum(c->p->aggregate, c->M, count, c->said, c->sigma, c->shares, sum);
 }
 
-/* ---- all of them ---- */
+/* ---- sum over all children ---- */
 
 double cell_sum(const cell *c, double *sum)
 {
@@ -143,7 +143,7 @@ static void add_words(const cell *c, size_t tiers, tally *t)
     fixed_tally_get(t, tiers, sum);
 }
 
-/* The order of plan/tally.h; but intercepts one after another, as cell_settle takes them. */
+/* The order of plan/tally.h, but with the intercepts one after another, as cell_settle reads them. */
 static void add_run(const cell *c, size_t run, tally *t)
 {
     const size_t slots = run_slots(c->M), first = run * slots;

@@ -1,10 +1,9 @@
 /*
- * A cell: an inner node and its children, as the simulator and a node of a federation both see it. The caller says how
- * to get what a child has said; the order of all sums is here, so that both come to the same bits: inner children one
- * after another, then the clients in runs of run_slots(M) (core/kernels.h).
- *
- * Slots count the inner children first. With plan.fixed the numbers of a message are words (base/fixed.h), which are
- * added up by cohorts: those of a single child may be masked.
+ * A cell: an inner node and its children, for the simulator and for a node of a federation alike. The caller supplies
+ * functions that get the message of a child. The order of all sums is fixed here, so that both drivers get the same
+ * bits: inner children one after another, then the clients in runs of run_slots(M) (core/kernels.h). Slots count the
+ * inner children first. With plan.fixed the numbers of a message are words (base/fixed.h), which are added up by
+ * cohorts, because the words of a single child may be masked.
  */
 #ifndef HFSAD_CELL_CELL_H
 #define HFSAD_CELL_CELL_H
@@ -14,7 +13,7 @@
 #include "plan/noise.h"
 #include "plan/tally.h"
 
-/* What an inner child reports of its link and all links below it. */
+/* What an inner child reports about its link and all links below it. */
 typedef union {
     guard_strain numbers;
     uint64_t words[2]; /* plan.fixed */
@@ -24,37 +23,38 @@ typedef struct {
     const plan *p;
     size_t M, n_inner, n_leaves;
     void *context;
-    /* The last message of a child: u, which may be put into `room` (M numbers), and its sigma. NULL: the child does not
-     * count. */
+    /* The last message of a child: u, which may be stored in `room` (M numbers), and its sigma. NULL: the child does
+     * not count. */
     const double *(*message)(void *context, size_t slot, double *room, double *sigma);
-    /* The sum over a run of clients, if kernels have made it; a NULL function: it is made of messages. */
+    /* The sum over a run of clients, if kernels have formed it. If the function is NULL, the sum is formed from
+     * messages. */
     const double *(*run)(void *context, size_t run, double *sigma);
-    /* What a child answers to the question for figures, or a run of clients together; false: it is not there. A NULL
-     * function of runs: a run is made of its clients. */
+    /* The answer of a child, or of a run of clients together, to the question for figures; false: no answer. If the
+     * function for runs is NULL, a run is summed from its clients. */
     bool (*tally)(void *context, size_t slot, tally *t);
     void (*run_tally)(void *context, size_t run, tally *t);
-    /* The same with plan.fixed: words, which may be put into `room`. */
+    /* The same with plan.fixed: words, which may be stored in `room`. */
     const uint64_t *(*tally_words)(void *context, size_t slot, uint64_t *room);
     /* What an inner child reports to the safeguard. */
     cell_strain (*strain)(void *context, size_t slot);
-    double *partial;      /* room: tree_lanes(M) * M; M more if there is no `run` */
-    double *room;         /* of messages: M; plan.aggregate: M for every child. NULL: messages are elsewhere */
-    const double **said;  /* plan.aggregate: room of every child for a pointer, ... */
+    double *partial;      /* room for tree_lanes(M) * M numbers; M more if there is no `run` */
+    double *room;         /* room for messages: M numbers; with plan.aggregate M for every child; NULL: not needed */
+    const double **said;  /* plan.aggregate: room for a pointer for every child, ... */
     double *sigma;        /* ... a number ... */
     robust_share *shares; /* ... and a share */
 } cell;
 
-/* A child's message as words: u becomes them; `members` of them will be added. noise: a client's source of noise, which
- * is in step k of its link, or NULL. false: a number does not fit. */
+/* Turns a child's u into words; `members` such messages will be added. noise: a client's source of noise for step k of
+ * its link, or NULL. false: a number does not fit. */
 bool cell_words(const plan *p, size_t M, double sigma, size_t members, const word_source *noise, uint64_t k, double *u);
-/* The sum of the messages of one run, into sum; returns that of sigma. */
+/* Writes the sum of the messages of one run to sum; returns the sum of sigma. */
 double cell_sum_run(const cell *c, size_t run, double *sum);
-/* The sum of all children's messages, into sum; returns that of sigma. */
+/* Writes the sum of all children's messages to sum; returns the sum of sigma. */
 double cell_sum(const cell *c, double *sum);
 /* Adds the answers of all children to the node's own part of the figures. */
 void cell_add_tallies(const cell *c, size_t tiers, tally *t);
-/* The strain of the links below, for the safeguard; and the same with the node's own link, which is sent to its parent.
- */
+/* The strain of the links below, for the safeguard; the same including the node's own link, which is sent to its
+ * parent. */
 guard_strain cell_strain_below(const cell *c);
 guard_strain cell_strain_up(const cell *c, const inner_class *class, const hfsad_link_rule *rule,
                             const hfsad_link *link);
@@ -65,28 +65,28 @@ typedef struct {
     const hfsad_link_rule *rule;
     const hfsad_link *link;
     const double *w, *w_parent;
-    double dual;  /* of its last step */
+    double dual;  /* dual residual of its last step */
     size_t depth; /* 0: the cloud */
 } cell_node;
 tally cell_own_tally(const cell_node *n, size_t M, const double *w0);
 
-/* The link of a node to its parent, and what a client knows of its rows. */
+/* The link of a node to its parent, and the slopes of a client's rows. */
 typedef struct {
     double *w, *z, *q; /* M each; NULL: the caller sets them */
     uint32_t *k;
-    double *dual; /* residual of the last step; NULL: it is not kept */
+    double *dual; /* residual of the last step; NULL: not kept */
     double *slope, *eta;
-    size_t rows; /* of slope; without one of them: NULL */
+    size_t rows; /* length of slope; 0 if slope is NULL */
 } cell_link;
-/* It begins anew at w: after a repair of the safeguard, or because the node is readmitted. */
+/* Starts the link again at w: after a repair of the safeguard, or because the node is readmitted. */
 void cell_begin_anew(const cell_link *l, size_t M, const double *w, bool repaired);
 
-/* Intercepts of clients or edges: the nodes above are not tied to them, and show the mean over the clients below. */
+/* Intercepts of clients or edges: the nodes above are not tied to them and report the mean over the clients below. */
 typedef struct {
-    bool client, edge; /* a client has its own; otherwise an edge */
+    bool client, edge; /* clients have their own intercept; otherwise edges */
 } intercept_owner;
-/* sum: of the children's; of clients only if they have their own. leaves: clients that are there. w: the node's own
- * intercept. true: it shows *mean instead. */
+/* sum: of the children's intercepts; of clients only if they have their own. leaves: number of clients that answered.
+ * w: the node's own intercept. true: the node reports *mean instead. */
 bool cell_settle(const cell *c, intercept_owner owner, size_t leaves, double w, double *sum, double count,
                  double *mean);
 

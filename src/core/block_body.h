@@ -17,7 +17,7 @@ typedef struct {
     vec y, n, k;
 } block;
 
-/* full: width is 8, as a constant if possible. */
+/* full: width is 8, a constant for the compiler if possible. */
 VEC_FN vec block_load(const double *p, size_t m, size_t width, bool full)
 {
     return full ? vec_load(p + m * VEC_LANES) : vec_load_part(p + m * width, width);
@@ -36,7 +36,7 @@ VEC_FN bool block_is_full(const block *b)
     return b->width == VEC_LANES;
 }
 
-/* The lanes that exist. */
+/* Mask of the lanes that hold a leaf. */
 VEC_FN unsigned block_there(const block *b)
 {
     return (1u << b->width) - 1;
@@ -48,13 +48,13 @@ typedef struct {
     double *sum; /* M partial sums of u in eight lanes */
     vec sum_sigma;
     double *centre[2]; /* M * 8 each */
-    double *old;       /* z before the step of a block that is not full, M * 8 */
+    double *old;       /* z before the step of a partial block, M * 8 */
     double *boxed;     /* M * 8 */
     double *box;       /* scratch of block_box */
 } block_space;
 
-/* centre[m] = z - Lambda/sigma; <x, centre>, element m in partial sum m mod 8, and the largest |centre| of each lane.
- */
+/* Forms centre[m] = z - Lambda/sigma, <x, centre> with element m in partial sum m mod 8, and the largest |centre| of
+ * each lane. */
 typedef struct {
     vec dot, most;
 } centre_facts;
@@ -62,14 +62,15 @@ typedef struct {
 VEC_FN centre_facts centre_pass(const block *at, const link_step_vec *step, const penalty_vec *penalty, size_t M,
                                 double *centre, double *old, bool full)
 {
-    /* Copies in registers: otherwise a store through one pointer might change the target of another. */
+    /* Copies in registers. Otherwise the compiler must assume that a store through one pointer changes the target of
+     * another. */
     const double *x = at->x, *z = at->z, *q = at->q;
     const size_t width = at->width;
     const link_step_vec c = *step;
     const penalty_vec p = *penalty;
     vec most = vec_zero();
     vec part_0 = most, part_1 = most, part_2 = most, part_3 = most, part_4 = most, part_5 = most, part_6 = most,
-        part_7 = most; /* not an array, which would be kept in memory */
+        part_7 = most; /* single variables, because an array would be kept in memory */
     size_t m = 0;
 #define CENTRE_ELEMENT(i)                                                                                              \
     do {                                                                                                               \
@@ -111,6 +112,7 @@ VEC_FN penalty_vec linear_penalty(const penalty_vec *p)
 {
     penalty_vec linear = *p;
     linear.form = PENALTY_LINEAR;
+    linear.group = false;
     return linear;
 }
 
@@ -134,7 +136,7 @@ static centre_facts block_centre(const block *b, const link_step_vec *c, const b
                                                                 : centre_any(b, c, &space->p, M, centre, space->old);
 }
 
-/* w of the lanes whose unconstrained prox leaves the box, into boxed (M * 8). */
+/* Writes w to `boxed` (M * 8) for the lanes whose unconstrained prox leaves the box. */
 BLOCK_PASS void block_box(const block *b, const leaf_run *run, vec anchors, const double *centre, vec sigma,
                           unsigned outside, double *boxed, double *scratch)
 {
@@ -158,7 +160,8 @@ BLOCK_PASS void block_box(const block *b, const leaf_run *run, vec anchors, cons
     }
 }
 
-/* Which lanes' prox leaves the box. |centre + a x| <= |centre| + |a| |x|_2 says mostly at once that none does. */
+/* Mask of the lanes whose prox leaves the box. The bound |centre + a x| <= |centre| + |a| |x|_2 usually rules out all
+ * lanes at once. */
 VEC_FN unsigned block_outside(const block *b, const hfsad_loss *loss, size_t M, const double *centre, vec most,
                               vec coefficient)
 {
@@ -173,7 +176,7 @@ VEC_FN unsigned block_outside(const block *b, const hfsad_loss *loss, size_t M, 
     return vec_bits(vec_less(bound, most));
 }
 
-/* <x, w_parent>, added up as in centre_pass. */
+/* <x, w_parent>, summed in the order of centre_pass. */
 VEC_FN vec block_anchors(const block *b, size_t M, const double *w_parent)
 {
     vec part[VEC_LANES];
@@ -190,19 +193,20 @@ typedef struct {
     size_t M;
     const double *w_parent, *centre;
     const double *old;       /* z before the step, M * 8 */
-    double *sum;             /* u is added to it */
-    vec coefficient;         /* of x in the prox */
-    vmask active;            /* lanes that take part */
-    vec up_sigma, up_inv_mu; /* of the counter after the round; up_sigma is 0 in lanes that do not exist */
-    vec up_slope;            /* the penalty's, likewise */
-    bool last;               /* the last local step: the message is formed */
+    double *sum;             /* u of the block is added to it */
+    vec coefficient;         /* factor of x in the prox */
+    vmask active;            /* lanes that take part in the round */
+    vec up_sigma, up_inv_mu; /* for the counter after the round; up_sigma is 0 in lanes without a leaf */
+    vec up_slope;            /* slope of the link's penalty, likewise */
+    bool last;               /* this is the last local step: the message is formed */
     vmask outside;           /* lanes whose w is in boxed */
     const double *boxed;
-    vec dual; /* out: |dz|^2 + |dq|^2 of each lane, added up as on a row; not of a plain pass */
+    vec dual; /* out: |dz|^2 + |dq|^2 of each lane, summed in the order of a row; not set by a plain pass */
 } block_pass;
 
-/* w = centre + coefficient x (or boxed), the link step, and u. `plain`: all lanes take part, one step, linear link
- * without over-relaxation, no dual wanted, no box touched. sweeps: that of the step, as a constant if possible. */
+/* w = centre + coefficient x (or boxed), the link step, and u. A plain pass: all lanes take part in one step over a
+ * linear link without over-relaxation; the dual residual is not needed and no lane leaves the box. sweeps: as in the
+ * step's coefficients, a constant for the compiler if possible. */
 VEC_FN void update_pass(const block *at, const link_step_vec *step, const penalty_vec *penalty, block_pass *pass,
                         bool plain, bool sweeps, bool full)
 {
@@ -217,7 +221,7 @@ VEC_FN void update_pass(const block *at, const link_step_vec *step, const penalt
     const vec coefficient = pass->coefficient, up_sigma = pass->up_sigma, up_inv_mu = pass->up_inv_mu;
     const vmask active = pass->active, outside = pass->outside;
     const bool last = plain || pass->last;
-    const size_t ahead = 4 * M * VEC_LANES; /* four blocks on: measured best on rounds that come from memory */
+    const size_t ahead = 4 * M * VEC_LANES; /* four blocks: the fastest distance if the data come from memory */
     vec dual[VEC_LANES];
     for (int i = 0; i < VEC_LANES && !plain; i++)
         dual[i] = vec_zero();
@@ -287,8 +291,8 @@ VEC_FN vec only_there(const block *b, vec a)
     return vec_select(vec_mask(block_there(b)), a, vec_zero());
 }
 
-/* Any block: lanes may be absent or step several times, and the dual residual is formed. `bits`: the lanes that take
- * part. Returns the new counters. */
+/* A step of any block: lanes may be absent or take several steps, and the dual residual is formed. `bits`: lanes that
+ * take part. Returns the new counters. */
 BLOCK_PASS vec block_steps(leaf_run *run, block_space *space, block b, unsigned bits)
 {
     const vmask active = vec_mask(bits);
@@ -335,7 +339,8 @@ BLOCK_PASS vec block_steps(leaf_run *run, block_space *space, block b, unsigned 
     return b.k;
 }
 
-/* Lanes that do not exist get the counter of the first, so that they have its coefficients. */
+/* Lanes without a leaf get the counter of the first lane, so that they have the coefficients of
+ * that lane. */
 VEC_FN void block_at(block *b, const leaf_run *run, size_t first)
 {
     const size_t at = first * run->M, left = run->count - first;
@@ -374,14 +379,14 @@ static unsigned active_bits(const leaf_run *run, size_t first, size_t width)
     return bits;
 }
 
-/* What the counters decide. */
+/* Coefficients that depend on the counters only. */
 typedef struct {
     vec k;
     link_step_vec c;
     vec up_sigma;
 } step_facts;
 
-/* A block half done: its centre is known, its coefficient is on the way. */
+/* A block between its two passes: the centre is known, the coefficient is being computed. */
 typedef struct {
     block b;
     const step_facts *step;
@@ -389,13 +394,13 @@ typedef struct {
     double *centre;
 } half_block;
 
-/* Counters are mostly the same in all blocks: the roots and divisions of the schedule are then reused. */
+/* Counters are equal in most blocks; the square roots and divisions of the schedule are then reused. */
 VEC_FN bool same_counters(vec a, vec b)
 {
     return !vec_bits(vec_less(a, b)) && !vec_bits(vec_less(b, a));
 }
 
-/* steps: room for two, because the previous block may still need its own. */
+/* steps: room for two, because the previous block may still need its coefficients. */
 static void half_begin(half_block *h, const half_block *before, step_facts steps[2], leaf_run *run, block_space *space,
                        size_t first)
 {
@@ -443,8 +448,9 @@ static void half_end(half_block *h, vec coefficient, leaf_run *run, block_space 
     block_count(run, first, h->b.width, h->b.k);
 }
 
-/* Blocks in which every lane takes one step over a linear link, without the dual residual: nearly all of the work.
- * The centre of the next block is computed while the divisions for the coefficient of this block are in flight. */
+/* Blocks in which every lane takes one step over a linear link without the dual residual, which is nearly all of the
+ * work. The centre of the next block is computed while the divisions for the coefficient of this block are in
+ * flight. */
 static void blocks_plain(leaf_run *run, block_space *space)
 {
     half_block halves[2];

@@ -1,4 +1,4 @@
-/* Participation in a round: the same nodes under every algorithm. */
+/* Participation of a node in a round. Every algorithm draws the same nodes. */
 #ifndef HFSAD_CORE_DRAW_H
 #define HFSAD_CORE_DRAW_H
 
@@ -6,9 +6,9 @@
 
 #include <stdbool.h>
 
-/* A draw keyed by (seed, node, round). Rounds count from 1 over the whole run, K to a global iteration. *last is the
- * iteration in which the node last took part, and moves with it. If that was at_least_every iterations ago, the node
- * takes part in the last round of the iteration. */
+/* Draws by (seed, node, round). Rounds count from 1 over the whole run, K per global iteration. *last is the iteration
+ * in which the node last took part; the draw updates it. If that was at_least_every iterations ago, the node takes part
+ * in the last round of the iteration. */
 RNG_FN bool draw_takes_part(double probability, uint64_t key, uint64_t round, uint64_t K, uint64_t at_least_every,
                             uint32_t *last)
 {

@@ -1,7 +1,7 @@
-/* Links that act on the norm of a node's difference, R(d) = P(|d|), on a row; kernels_body.h includes this. The
- * gradient is d P'(|d|)/|d|. The prox keeps the direction of v, which is the best one for every length, and its length
- * is the prox of P at |v|. If P is smoothed so much that this is not 0 at v = 0, every direction is as good: all
- * coordinates then get the same. */
+/* Links that act on the norm of a node's difference, R(d) = P(|d|), on a row; kernels_body.h includes this file. The
+ * gradient is d P'(|d|)/|d|. The prox keeps the direction of v, which is optimal for every length; its length is the
+ * prox of P at |v|. If smoothing makes that length positive at v = 0, every direction is optimal, and all coordinates
+ * get the same value. */
 
 /* |a - b| */
 VEC_FN double group_norm(size_t M, const double *a, const double *b)
@@ -14,14 +14,14 @@ VEC_FN double group_norm(size_t M, const double *a, const double *b)
     return sqrt(vec_sum(sum));
 }
 
-/* P'(|q - z|; mu)/|q - z|; 0 of a link by coordinates. */
+/* P'(|q - z|; mu)/|q - z|; 0 for a link that acts on single coordinates. */
 VEC_FN vec group_pull(const penalty_vec *p, size_t M, const double *z, const double *q, vec inv_mu)
 {
     const double norm = p->group ? group_norm(M, q, z) : 0;
     return norm > 0 ? vec_div(penalty_gradient(p, vec_set(norm), inv_mu), vec_set(norm)) : vec_zero();
 }
 
-/* link_centre and link_up of both kinds of links; pull: group_pull's. */
+/* link_centre and link_up for both kinds of links; pull: the result of group_pull. */
 VEC_FN vec row_centre(const link_step_vec *c, const penalty_vec *p, vec pull, vec z, vec q)
 {
     return p->group ? vec_fma(vec_mul(pull, vec_sub(q, z)), c->inv_sigma, z) : link_centre(c, p, z, q);
@@ -32,7 +32,7 @@ VEC_FN vec row_up(const penalty_vec *p, vec pull, vec sigma, vec inv_mu, vec z, 
     return p->group ? vec_sub(vec_mul(sigma, q), vec_mul(pull, vec_sub(q, z))) : link_up(p, sigma, inv_mu, z, q);
 }
 
-/* As row_link. */
+/* Same contract as row_link. */
 static double group_link(const link_step_vec *c, const penalty_vec *p, size_t M, double *z, double *q,
                          const double *w_child, const double *w_parent)
 {

@@ -1,6 +1,6 @@
-/* The step of an inner node and the value of a prior, written once over vec.h; kernels_body.h includes this. */
+/* The step of an inner node and the value of a prior, written once over vec.h; kernels_body.h includes this file. */
 
-/* The coordinates from `first` to M - 1 of inner_update. */
+/* inner_update for the coordinates from `first` to M - 1. */
 VEC_FN void inner_part(const penalty_vec *own, const penalty_vec *p, const link_step_vec *c, vec pull,
                        const hfsad_link *link, size_t first, size_t M, const double *sum_u, vec scale, double *w)
 {
@@ -8,7 +8,7 @@ VEC_FN void inner_part(const penalty_vec *own, const penalty_vec *p, const link_
         vec r = row_load(sum_u, m, M);
         if (link) /* sigma z - Lambda = sigma (z - Lambda/sigma) */
             r = vec_fma(c->sigma, row_centre(c, p, pull, row_load(link->z, m, M), row_load(link->q, m, M)), r);
-        /* so that no tiny number comes back to the links that have swept it away */
+        /* so that no tiny number returns to links that have already set it to 0 */
         row_store(w, link_cut(penalty_prox_exact(own, vec_mul(scale, r), scale), vec_set(LINK_TINY)), m, M);
     }
 }
@@ -24,7 +24,7 @@ static void inner_update(const hfsad_penalty *prior, const hfsad_link_rule *rule
     const size_t common = tied < penalised ? tied : penalised;
     const vec pull = link ? group_pull(&p, tied, link->z, link->q, c.inv_mu_before) : vec_zero();
     inner_part(&own, &p, &c, pull, link, 0, common, sum_u, scale, w);
-    if (common < M) /* an intercept: no prior, and tied or not */
+    if (common < M) /* the intercept has no prior; the link ties it or not */
         inner_part(penalised == M ? &own : &none, tied == M ? &p : &none, &c, pull, link, common, M, sum_u, scale, w);
 }
 

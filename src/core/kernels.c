@@ -1,4 +1,4 @@
-/* Which kernels this machine runs. */
+/* Chooses the kernels for this machine. */
 #include "core/kernels.h"
 
 #include "data/dataset.h"
@@ -9,7 +9,7 @@
 
 static _Atomic(const kernel_table *) chosen;
 
-static const kernel_table *find(const char *name)
+static const kernel_table *find_kernels(const char *name)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -26,7 +26,7 @@ const kernel_table *kernels(void)
 {
     const kernel_table *table = atomic_load_explicit(&chosen, memory_order_acquire);
     if (!table) {
-        table = find(NULL);
+        table = find_kernels(NULL);
         atomic_store_explicit(&chosen, table, memory_order_release);
     }
     return table;
@@ -34,7 +34,7 @@ const kernel_table *kernels(void)
 
 bool kernels_choose(const char *name)
 {
-    const kernel_table *table = find(name);
+    const kernel_table *table = find_kernels(name);
     if (table)
         atomic_store_explicit(&chosen, table, memory_order_release);
     return table != NULL;
@@ -42,11 +42,11 @@ bool kernels_choose(const char *name)
 
 size_t leaf_run_scratch(size_t M)
 {
-    const size_t rows = tree_lanes(M) == 8 ? LEAF_RUN_ROWS * 8 : 2; /* a row: its centre and w */
+    const size_t rows = tree_lanes(M) == 8 ? LEAF_RUN_ROWS * 8 : 2; /* a row needs its centre and w */
     return rows * M + 2 * M + box_scratch(M);
 }
 
-/* As exact_prox shares it out; the other methods need less. */
+/* The layout of exact_prox; the other methods need less. */
 size_t rows_scratch(size_t M, size_t rows)
 {
     return 3 * M + rows + box_scratch(M);

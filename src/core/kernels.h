@@ -2,9 +2,9 @@
  * The inner loops of the steps, compiled for AVX-512, AVX2 and plain C from one source (kernels_body.h) and
  * chosen at run time. All give the same bits.
  *
- * Order of summation. The leaves of a parent are cut into runs of run_slots(M) consecutive slots. In a run, leaf
- * i adds to partial sum i mod tree_lanes(M); the partial sums of a run are added up as vec_sum does; the runs' sums are
- * added in order. A driver that receives the leaves' messages one by one reaches the same bits through fold (fold.h).
+ * Order of summation. The leaves of a parent are cut into runs of run_slots(M) consecutive slots. In a run, leaf i adds
+ * to partial sum i mod tree_lanes(M); the partial sums of a run are added up as vec_sum does; the runs' sums are added
+ * in order. A driver that receives the leaves' messages one by one gets the same bits by fold.h.
  */
 #ifndef HFSAD_CORE_KERNELS_H
 #define HFSAD_CORE_KERNELS_H
@@ -22,18 +22,18 @@ typedef struct {
     double *z, *q;
     double *w; /* NULL: not kept */
     uint32_t *k;
-    const uint8_t *active; /* one per leaf, or NULL: all take part */
+    const uint8_t *active; /* one per leaf; NULL: all leaves take part */
     const double *w_parent;
     bool majorant;    /* phase retrieval: the prox of the majorant around <x, w_parent> */
     double *scratch;  /* leaf_run_scratch doubles */
     double *sum_u;    /* out, M: sum over the run of u */
     double sum_sigma; /* out: sum over the run of sigma(k+1) */
     bool want_dual;
-    double dual; /* output, if not NULL: sum of sigma^2 (|dz|^2 + |dq|^2) over the links that stepped */
+    double dual; /* out, if want_dual: sum of sigma^2 (|dz|^2 + |dq|^2) over the links that stepped */
 } leaf_run;
 
-/* Vectors of M * 8 numbers in the scratch of a run in blocks: sums, two centres, z before a step, w in the box. Behind
- * them: a leaf's x and w, and the box's events. */
+/* Number of M * 8 vectors in the scratch of a run in blocks: sums, two centres, z before a step, w in the box. A leaf's
+ * x and w and the box's events follow them. */
 enum { LEAF_RUN_ROWS = 5 };
 size_t leaf_run_scratch(size_t M);
 
@@ -48,29 +48,30 @@ typedef struct {
     double *centre; /* M */
 } rows_leaf;
 
-/* What a measurement adds up over links. */
+/* Sums that a measurement forms over links. */
 typedef struct {
-    double loss, consensus_loss;             /* f at w_child and at w_0; leaves only */
-    double penalty, smoothing;               /* R_c, and the smoothed one's excess over it */
+    double loss, consensus_loss;             /* f at w_child and at w_0; for leaves only */
+    double penalty, smoothing;               /* R_c, and by how much the smoothed R_c exceeds it */
     double primal;                           /* |w_child - z|^2 + |w_parent - q|^2 */
-    double gap;                              /* largest |w_child - w_0| of any coordinate */
+    double gap;                              /* largest |w_child - w_0| over all coordinates */
     double size_w, size_zq, size_multiplier; /* squared norms for the stop rule */
 } link_sums;
 
 typedef struct {
     const char *name;
     void (*leaf_run)(leaf_run *run);
-    /* one step of a run of one leaf in a row; w is not NULL; scratch: M and the loss's; no sums */
+    /* one step of a run that is a single leaf stored as a row; w is not NULL; scratch: M numbers and the loss's
+     * scratch; no sums */
     void (*leaf_step)(leaf_run *run);
     void (*loss_prox)(const hfsad_loss *loss, size_t M, const double *x, double y, double n, const double *v,
                       double sigma, double *w, double *scratch);
     /* one step of a leaf with many rows; returns sigma^2 (|dz|^2 + |dq|^2) */
     double (*rows_step)(const rows_leaf *leaf);
-    /* the rows' loss at w */
+    /* loss of the rows at w */
     double (*rows_loss)(const rows_problem *problem, const double *w);
-    /* the same, and one of its sub-gradients in g */
+    /* the same, with a sub-gradient in g */
     double (*rows_subgradient)(const rows_problem *problem, const double *w, double *g);
-    /* run->w, or z where that is NULL, against w_parent and w_0 */
+    /* compares run->w (z if run->w is NULL) with w_parent and w_0 */
     void (*leaf_measure)(const leaf_run *run, const double *w0, link_sums *sums);
     /* returns sigma^2 (|dz|^2 + |dq|^2) */
     double (*link_step)(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
@@ -84,16 +85,16 @@ typedef struct {
     double (*prior_value)(const hfsad_penalty *prior, size_t M, const double *w);
     void (*add)(size_t M, double *sum, const double *term);
     double (*dot)(size_t M, const double *a, const double *b);
-    /* of a with four vectors, `stride` numbers apart */
+    /* product of a with four vectors that are `stride` numbers apart */
     void (*dot4)(size_t M, const double *a, const double *b, size_t stride, double *products);
     /* y += factor x */
     void (*add_scaled)(size_t M, double factor, const double *x, double *y);
-    /* y += the sum of factors[i] times four vectors, `stride` numbers apart */
+    /* y += the sum of factors[i] times four vectors that are `stride` numbers apart */
     void (*add4)(size_t M, const double *factors, const double *x, size_t stride, double *y);
 } kernel_table;
 
 const kernel_table *kernels(void);
-/* For tests and benchmarks: "plain", "avx2", "avx512"; false if this machine does not have it. */
+/* For tests and benchmarks: "plain", "avx2" or "avx512"; false if this machine does not support the instruction set. */
 bool kernels_choose(const char *name);
 
 extern const kernel_table kernels_plain;
@@ -101,8 +102,8 @@ extern const kernel_table kernels_plain;
 extern const kernel_table kernels_avx2, kernels_avx512;
 #endif
 
-/* The step of an inner node on the sum of its children's messages, and of its link on the parent's w; returns sigma^2
- * (|dz|^2 + |dq|^2). The root has no rule, link and parent: NULL. */
+/* The step of an inner node on the sum of its children's messages, then the step of its link on the parent's w. Returns
+ * sigma^2 (|dz|^2 + |dq|^2). For the root, rule, link and parent are NULL. */
 double inner_step(const hfsad_penalty *prior, const hfsad_link_rule *rule, hfsad_link *link, size_t M,
                   const double *sum_u, double sum_sigma, const double *w_parent, double *w);
 

@@ -1,4 +1,4 @@
-/* The kernels for AVX2; compiled with that instruction set and called only where the machine has it. */
+/* The kernels for AVX2, compiled with that instruction set; called only if the machine supports it. */
 #if defined(__x86_64__)
 #define HFSAD_VEC_AVX2
 #define KERNELS kernels_avx2

@@ -1,4 +1,4 @@
-/* The kernels, written once over vec.h; kernels_plain.c, kernels_avx2.c and kernels_avx512.c include this. */
+/* The kernels, written once over vec.h; kernels_plain.c, kernels_avx2.c and kernels_avx512.c include this file. */
 #include "core/kernels.h"
 #include "core/link_vec.h"
 #include "math/box.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Figures are summed leaf by leaf: the same order as for a node that receives the leaves one at a time. */
+/* Figures are summed leaf by leaf, in the order of a node that receives the leaves one at a time. */
 VEC_FN void add_lanes(double *sum, vec a)
 {
     double lane[VEC_LANES];
@@ -24,7 +24,7 @@ VEC_FN void soon(const double *p)
 
 #include "core/block_body.h"
 
-/* The numbers m … m+7 of a row, fewer at its end. */
+/* Elements m … m+7 of a row; fewer at its end. */
 VEC_FN vec row_load(const double *p, size_t m, size_t M)
 {
     return M - m >= VEC_LANES ? vec_load(p + m) : vec_load_part(p + m, M - m);
@@ -38,7 +38,7 @@ VEC_FN void row_store(double *p, vec a, size_t m, size_t M)
         vec_store_part(p + m, a, M - m);
 }
 
-/* 0 past the end of the row: a concave link's prox at 0 need not be 0. */
+/* Elements past the end of the row are 0, because a concave link's prox at 0 need not be 0. */
 VEC_FN vec row_cut(vec a, size_t m, size_t M)
 {
     return M - m >= VEC_LANES ? a : vec_select(vec_mask((1u << (M - m)) - 1), a, vec_zero());
@@ -49,12 +49,13 @@ VEC_FN vec row_cut(vec a, size_t m, size_t M)
 
 #include "core/group_body.h"
 
-/* If the loss's prox at centre leaves the box: it, into w, and true. `most`: the largest |centre|. */
+/* If the loss's prox at centre leaves the box: writes the prox in the box to w and returns true. `most`: the largest
+ * |centre|. */
 static bool row_box(const scalar_loss *law, size_t M, const double *x, double n, const double *centre, double most,
                     vec a, double sigma, double *w, double *scratch)
 {
     const hfsad_loss *loss = law->loss;
-    if (!(loss->box < (most + fabs(vec_first(a)) * sqrt(n)) * (1 + 1e-12))) /* as in block_outside */
+    if (!(loss->box < (most + fabs(vec_first(a)) * sqrt(n)) * (1 + 1e-12))) /* the bound of block_outside */
         return false;
     vec reach = vec_zero();
     for (size_t m = 0; m < M; m += VEC_LANES)
@@ -65,7 +66,7 @@ static bool row_box(const scalar_loss *law, size_t M, const double *x, double n,
     return true;
 }
 
-/* The link step on a row, Lambda taken from z and q. Returns sigma^2 (|dz|^2 + |dq|^2). */
+/* The link step on a row, with Lambda from z and q. Returns sigma^2 (|dz|^2 + |dq|^2). */
 static double row_link(const link_step_vec *c, const penalty_vec *p, size_t M, double *z, double *q,
                        const double *w_child, const double *w_parent)
 {
@@ -85,47 +86,71 @@ static double row_link(const link_step_vec *c, const penalty_vec *p, size_t M, d
     return vec_first(vec_mul(c->sigma, c->sigma)) * vec_sum(change);
 }
 
-/* A leaf's row, half way through a step. */
+/* A leaf's row between the two halves of a step. */
 typedef struct {
-    const double *x, *centre, *w_parent,
-        *next_x; /* next_x: NULL, or the next leaf's, whose z and q follow this one's */
+    const double *x, *centre, *w_parent;
     double *z, *q;
     double *w;   /* NULL: not kept */
-    double *sum; /* NULL, or u is added to it */
-    bool boxed;  /* w holds the prox already */
+    double *sum; /* u is added to it; may be NULL */
+    bool boxed;  /* w already holds the prox */
     vec a, up_sigma, up_inv_mu;
 } row_half;
 
-/* w = centre + a x, the link step and the message in one pass. Returns sigma^2 (|dz|^2 + |dq|^2). */
-VEC_FN double row_update(const row_half *h, const link_step_vec *step, const penalty_vec *penalty, size_t M)
+/* Features m to end - 1, at most eight: w = centre + a x, the link step and the message. Returns `change` with
+ * |dz|^2 + |dq|^2 added; `plain`: without it, for a linear link that neither relaxes nor sweeps, outside of no box,
+ * with a sum. */
+VEC_FN vec row_features(const row_half *r, const link_step_vec *c, const penalty_vec *p, size_t m, size_t end,
+                        bool plain, vec change)
 {
-    const row_half r = *h;
+    const vec z_old = row_load(r->z, m, end), v = row_load(r->centre, m, end);
+    const vec w = !plain && r->boxed ? row_load(r->w, m, end) : vec_fma(r->a, row_load(r->x, m, end), v);
+    vec z = z_old, q;
+    link_copies(c, p, !plain && c->relaxes, !plain && c->sweeps, v, w, row_load(r->w_parent, m, end), &z, &q);
+    if (!plain) {
+        const vec dz = vec_sub(z, z_old), dq = vec_sub(q, row_load(r->q, m, end));
+        change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, end));
+    }
+    row_store(r->z, z, m, end);
+    row_store(r->q, q, m, end);
+    if (r->w)
+        row_store(r->w, w, m, end);
+    if (plain || r->sum)
+        row_store(r->sum, vec_add(row_load(r->sum, m, end), link_up(p, r->up_sigma, r->up_inv_mu, z, q)), m, end);
+    return change;
+}
+
+/* All features of a row. Returns |dz|^2 + |dq|^2. */
+VEC_FN double row_pass(const row_half *h, const link_step_vec *step, const penalty_vec *penalty, size_t M, bool plain)
+{
+    const row_half r = *h; /* copies in registers: see centre_pass */
     const link_step_vec c = *step;
-    const penalty_vec p = *penalty;
+    const penalty_vec p = plain ? linear_penalty(penalty) : *penalty;
     vec change = vec_zero();
-    for (size_t m = 0; m < M; m += VEC_LANES) {
-        if (r.next_x) {
-            soon(r.next_x + m);
+    size_t m = 0;
+    for (; m + VEC_LANES <= M; m += VEC_LANES) {
+        if (plain) {
             soon(r.z + M + m);
             soon(r.q + M + m);
         }
-        const vec z_old = row_load(r.z, m, M), q_old = row_load(r.q, m, M), v = row_load(r.centre, m, M);
-        const vec w = r.boxed ? row_load(r.w, m, M) : vec_fma(r.a, row_load(r.x, m, M), v);
-        vec z = z_old, q;
-        link_copies(&c, &p, c.relaxes, c.sweeps, v, w, row_load(r.w_parent, m, M), &z, &q);
-        const vec dz = vec_sub(z, z_old), dq = vec_sub(q, q_old);
-        change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, M));
-        row_store(r.z, z, m, M);
-        row_store(r.q, q, m, M);
-        if (r.w)
-            row_store(r.w, w, m, M);
-        if (r.sum)
-            row_store(r.sum, vec_add(row_load(r.sum, m, M), link_up(&p, r.up_sigma, r.up_inv_mu, z, q)), m, M);
+        change = row_features(&r, &c, &p, m, m + VEC_LANES, plain, change);
     }
-    return vec_first(vec_mul(c.sigma, c.sigma)) * vec_sum(change);
+    if (m < M)
+        change = row_features(&r, &c, &p, m, M, plain, change);
+    return plain ? 0 : vec_sum(change);
 }
 
-/* The same with a link of norms, which needs w before the link step; own: M numbers. */
+BLOCK_PASS void row_update_plain(const row_half *h, const link_step_vec *c, const penalty_vec *p, size_t M)
+{
+    (void)row_pass(h, c, p, M, true);
+}
+
+/* Returns sigma^2 (|dz|^2 + |dq|^2). */
+BLOCK_PASS double row_update_any(const row_half *h, const link_step_vec *c, const penalty_vec *p, size_t M)
+{
+    return vec_first(vec_mul(c->sigma, c->sigma)) * row_pass(h, c, p, M, false);
+}
+
+/* The same for a link of norms, which needs all of w before the link step; own: room for M numbers. */
 static double group_update(const row_half *h, const link_step_vec *c, const penalty_vec *p, size_t M, double *own)
 {
     for (size_t m = 0; m < M && !h->boxed; m += VEC_LANES)
@@ -139,12 +164,12 @@ static double group_update(const row_half *h, const link_step_vec *c, const pena
     return dual;
 }
 
-/* What a leaf's step on a row works with: centre and own have M numbers each. */
+/* Working vectors of a leaf's step on a row: centre and own have M numbers each. */
 typedef struct {
     double *centre, *own, *box;
 } row_space;
 
-/* <x, w_parent> as in block_anchors. */
+/* <x, w_parent>, summed as in block_anchors. */
 VEC_FN double row_anchor(const double *x, const double *w_parent, size_t M)
 {
     vec part = vec_zero();
@@ -153,8 +178,39 @@ VEC_FN double row_anchor(const double *x, const double *w_parent, size_t M)
     return vec_sum(part);
 }
 
-/* One leaf step on plain rows. w: NULL or M numbers, out; sum: NULL or u is added to it. Returns what row_update does.
- */
+/* centre = z - Lambda/sigma, <x, centre> in eight partial sums, and the largest |centre| of each lane. */
+VEC_FN centre_facts row_centre_pass(const double *x, const double *z, const double *q, const link_step_vec *step,
+                                    const penalty_vec *penalty, vec pull, size_t M, double *centre)
+{
+    const link_step_vec c = *step;
+    const penalty_vec p = *penalty;
+    vec part = vec_zero(), most = vec_zero();
+    size_t m = 0;
+    for (; m + VEC_LANES <= M; m += VEC_LANES) {
+        soon(x + M + m); /* the next leaf's vectors follow; z and q are asked for in the second pass */
+        const vec v = row_centre(&c, &p, pull, vec_load(z + m), vec_load(q + m));
+        vec_store(centre + m, v);
+        part = vec_fma(vec_load(x + m), v, part);
+        most = vec_max(most, vec_abs(v));
+    }
+    if (m < M) {
+        const vec v = row_centre(&c, &p, pull, row_load(z, m, M), row_load(q, m, M));
+        row_store(centre, v, m, M);
+        part = vec_fma(row_load(x, m, M), v, part);
+        most = vec_max(most, row_cut(vec_abs(v), m, M));
+    }
+    return (centre_facts){part, most};
+}
+
+BLOCK_PASS centre_facts row_centre_linear(const double *x, const double *z, const double *q, const link_step_vec *c,
+                                          const penalty_vec *p, size_t M, double *centre)
+{
+    const penalty_vec linear = linear_penalty(p);
+    return row_centre_pass(x, z, q, c, &linear, vec_zero(), M, centre);
+}
+
+/* One leaf step on plain rows. w: NULL or M numbers, out; sum: NULL or u is added to it. Returns sigma^2 (|dz|^2 +
+ * |dq|^2), or 0 if the run does not want it. */
 static double row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t leaf, const row_space *space, double *w,
                             double *sum)
 {
@@ -163,19 +219,14 @@ static double row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t le
     const hfsad_schedule *schedule = &run->rule->schedule;
     const vec k = vec_set(++run->k[leaf]);
     const link_step_vec c = link_step_of(schedule, p, k);
-    const vec pull = group_pull(p, M, z, q, c.inv_mu_before);
-    vec part = vec_zero(), most = vec_zero();
-    for (size_t m = 0; m < M; m += VEC_LANES) {
-        const vec v = row_centre(&c, p, pull, row_load(z, m, M), row_load(q, m, M));
-        row_store(space->centre, v, m, M);
-        part = vec_fma(row_load(x, m, M), v, part);
-        most = vec_max(most, row_cut(vec_abs(v), m, M));
-    }
+    const bool linear = penalty_is_linear(p->form) && !p->group;
+    const centre_facts facts =
+        linear ? row_centre_linear(x, z, q, &c, p, M, space->centre)
+               : row_centre_pass(x, z, q, &c, p, group_pull(p, M, z, q, c.inv_mu_before), M, space->centre);
     row_half h = {
         .x = x,
         .centre = space->centre,
         .w_parent = run->w_parent,
-        .next_x = leaf + 1 < run->count ? x + M : NULL,
         .z = run->z + at,
         .q = run->q + at,
         .w = w,
@@ -184,20 +235,25 @@ static double row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t le
         .up_inv_mu = c.inv_mu,
     };
     const double anchor = run->majorant ? row_anchor(x, run->w_parent, M) : 0;
-    const vec s0 = vec_set(vec_sum(part));
+    const vec s0 = vec_set(vec_sum(facts.dot));
     h.a = run->majorant ? majorant_coefficient(vec_set(y), vec_set(n), vec_set(anchor), s0, c.inv_sigma)
                         : loss_coefficient(run->loss, vec_set(y), vec_set(n), s0, c.inv_sigma);
     const scalar_loss law = {run->loss, y, run->majorant ? &anchor : NULL};
     double *prox = w ? w : space->own;
     if (run->loss->box < INFINITY &&
-        row_box(&law, M, x, n, space->centre, vec_largest(most), h.a, vec_first(c.sigma), prox, space->box)) {
+        row_box(&law, M, x, n, space->centre, vec_largest(facts.most), h.a, vec_first(c.sigma), prox, space->box)) {
         h.boxed = true;
         h.w = prox;
     }
-    return p->group ? group_update(&h, &c, p, M, prox) : row_update(&h, &c, p, M);
+    if (p->group)
+        return group_update(&h, &c, p, M, prox);
+    if (!linear || run->want_dual || c.relaxes || c.sweeps || h.boxed || !sum)
+        return row_update_any(&h, &c, p, M);
+    row_update_plain(&h, &c, p, M);
+    return 0;
 }
 
-/* u into, or added to, the M numbers at `to`; returns sigma(k+1). */
+/* Writes u to the M numbers at `to`, or adds it to them; returns sigma(k+1). */
 VEC_FN double row_message(const hfsad_schedule *schedule, const penalty_vec *p, const hfsad_link *link, size_t M,
                           double *to, bool added)
 {
@@ -276,7 +332,7 @@ static void leaf_run_rows(leaf_run *run)
     }
 }
 
-/* Leaf i of a run in blocks as a run of one row, and back; rows: 4 M numbers. */
+/* Copies leaf i of a run in blocks to a run of one row, and back; rows: room for 4 M numbers. */
 static leaf_run leaf_out(const leaf_run *run, size_t i, double *rows)
 {
     const size_t M = run->M, first = i - i % VEC_LANES, left = run->count - first;
@@ -311,7 +367,7 @@ static void leaf_back(leaf_run *run, size_t i, const leaf_run *one)
     }
 }
 
-/* Links of norms: one leaf of a block after the other, added up as blocks are. */
+/* Links of norms: the leaves of a block one after the other, with sums in the order of blocks. */
 static void leaf_run_groups(leaf_run *run)
 {
     const size_t M = run->M, row = M * VEC_LANES;
@@ -346,14 +402,14 @@ static void leaf_run_any(leaf_run *run)
 {
     if (run->lanes == VEC_LANES && run->count > 1 && penalty_kind_of(&run->rule->penalty)->group)
         leaf_run_groups(run);
-    else if (run->lanes == VEC_LANES && run->count > 1) /* a block of one leaf is a row */
+    else if (run->lanes == VEC_LANES && run->count > 1) /* a block of one leaf is a plain row */
         leaf_run_blocks(run);
     else
         leaf_run_rows(run);
 }
 
-/* The tied coordinates, then the free ones: nothing ties these to the parent, so both copies are the child's own
- * number, without a multiplier and without a residual, and nothing of the parent's gets into them. */
+/* The tied coordinates, then the free ones. Nothing ties a free coordinate to the parent: both copies are the child's
+ * number, without a multiplier and a residual, and the parent's number never enters them. */
 static double link_step(const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_child,
                         const double *w_parent)
 {
@@ -374,7 +430,7 @@ static void link_centres(const hfsad_link_rule *rule, const hfsad_link *link, si
     const vec pull = group_pull(&p, tied, link->z, link->q, c.inv_mu_before);
     for (size_t m = 0; m < tied; m += VEC_LANES)
         row_store(centre, row_centre(&c, &p, pull, row_load(link->z, m, tied), row_load(link->q, m, tied)), m, tied);
-    for (size_t m = tied; m < M; m++) /* no penalty, no multiplier */
+    for (size_t m = tied; m < M; m++) /* a free coordinate has no penalty and no multiplier */
         centre[m] = link->z[m];
 }
 

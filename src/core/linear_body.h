@@ -1,4 +1,4 @@
-/* Products and sums of plain vectors, for matrices that are larger than a model. kernels_body.h includes this; the
+/* Products and sums of plain vectors, for matrices that are larger than a model. kernels_body.h includes this file; the
  * order of summation is that of dense_facts (rows_body.h). */
 
 VEC_FN double sum_of_four(vec a, vec b, vec c, vec d)
@@ -22,7 +22,7 @@ static double linear_dot(size_t M, const double *a, const double *b)
     return sum_of_four(s0, s1, s2, s3);
 }
 
-/* Of a with four vectors, `stride` numbers apart. */
+/* Product of a with four vectors that are `stride` numbers apart. */
 static void linear_dot4(size_t M, const double *a, const double *b, size_t stride, double *products)
 {
     vec s0 = vec_zero(), s1 = vec_zero(), s2 = vec_zero(), s3 = vec_zero();
@@ -46,7 +46,7 @@ static void linear_add(size_t M, double factor, const double *x, double *y)
         row_store(y, vec_fma(f, row_load(x, m, M), row_load(y, m, M)), m, M);
 }
 
-/* y += the sum of factors[i] times four vectors, `stride` numbers apart. */
+/* y += the sum of factors[i] times four vectors that are `stride` numbers apart. */
 static void linear_add4(size_t M, const double *factors, const double *x, size_t stride, double *y)
 {
     const vec f0 = vec_set(factors[0]), f1 = vec_set(factors[1]), f2 = vec_set(factors[2]), f3 = vec_set(factors[3]);

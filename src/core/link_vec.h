@@ -18,16 +18,16 @@
 
 #include "math/penalty_vec.h"
 
-#define LINK_TINY 0x1p-900 /* 1.2e-271: differences of such numbers, times any coefficient, are still normal */
+#define LINK_TINY 0x1p-900 /* 1.2e-271: the product of such a number with any coefficient is a normal number */
 enum { LINK_SWEEP = 16 };
 
-/* a, but 0 with its sign if it is below the limit. */
+/* a, or 0 with the sign of a if |a| is below the limit. */
 VEC_FN vec link_cut(vec a, vec limit)
 {
     return vec_select(vec_less(vec_abs(a), limit), vec_copysign(vec_zero(), a), a);
 }
 
-/* LINK_TINY for counters that are multiples of LINK_SWEEP, otherwise 0. Adding 2^52 rounds to a whole number. */
+/* LINK_TINY if the counter is a multiple of LINK_SWEEP, otherwise 0. Adding 2^52 rounds to a whole number. */
 VEC_FN vec link_limit(vec k)
 {
     const vec share = vec_mul(k, vec_set(1.0 / LINK_SWEEP)), big = vec_set(0x1p52);
@@ -35,8 +35,8 @@ VEC_FN vec link_limit(vec k)
     return vec_select(vec_less(vec_abs(rest), vec_set(0.5 / LINK_SWEEP)), vec_set(LINK_TINY), vec_zero());
 }
 
-#if !defined(HFSAD_VEC_CUDA) /* a device is told r(k) */
-/* r(k); beyond the turn one lane after the other. */
+#if !defined(HFSAD_VEC_CUDA) /* on a device, r(k) is an argument */
+/* r(k). Lanes beyond the turn are computed one after the other. */
 VEC_FN vec schedule_root(const hfsad_schedule *s, vec k)
 {
     const vec root = vec_sqrt(k);
@@ -51,7 +51,7 @@ VEC_FN vec schedule_root(const hfsad_schedule *s, vec k)
     return vec_load(grown);
 }
 
-/* 1/mu(k) = r(k)/alpha is finite for k = 0 too, where the multiplier is 0. */
+/* 1/mu(k) = r(k)/alpha is finite for k = 0 too; the multiplier is 0 there. */
 VEC_FN vec schedule_inv_mu(const hfsad_schedule *s, vec k)
 {
     return vec_div(schedule_root(s, k), vec_set(s->alpha));
@@ -66,17 +66,17 @@ VEC_FN vec schedule_sigma(const hfsad_schedule *s, vec k)
 
 typedef struct {
     vec sigma, inv_sigma;
-    vec inv_mu_before; /* of the multiplier held */
+    vec inv_mu_before; /* 1/mu that belongs to the multiplier held in z and q */
     vec step;          /* 2/sigma */
     vec mu, inv_mu;
     vec pull, ratio; /* linear penalty: step * slope, mu/(mu + pull) */
     vec over;
-    vec limit;    /* numbers of z and q below it become 0 */
+    vec limit;    /* numbers of z and q below it become 0; see LINK_TINY */
     bool relaxes; /* over is not 0 */
     bool sweeps;  /* limit is not 0 in some lane */
 } link_step_vec;
 
-/* k: the counter after its increment; root, before: r of it, and of the one before */
+/* k: the counter after its increment; root, before: r of that counter and of the previous one */
 VEC_FN link_step_vec link_step_by(const hfsad_schedule *s, const penalty_vec *p, vec k, vec root, vec before)
 {
     const vec one = vec_set(1);
@@ -109,7 +109,7 @@ VEC_FN vec link_centre(const link_step_vec *c, const penalty_vec *p, vec z, vec 
     return vec_fma(penalty_gradient(p, vec_sub(q, z), c->inv_mu_before), c->inv_sigma, z);
 }
 
-/* Where e is the prox; *a as above. */
+/* The point at which e is the prox; sets *a (see above). */
 VEC_FN vec link_target(const link_step_vec *c, bool relaxes, vec v, vec w_child, vec w_parent, vec z, vec *a)
 {
     const vec shift = vec_sub(z, v); /* Lambda/sigma */
@@ -117,7 +117,7 @@ VEC_FN vec link_target(const link_step_vec *c, bool relaxes, vec v, vec w_child,
     return vec_fnma(vec_set(2), shift, vec_sub(w_parent, *a));
 }
 
-/* z and q from e. */
+/* Sets z and q from e. */
 VEC_FN void link_place(const link_step_vec *c, bool sweeps, vec a, vec w_parent, vec e, vec *z, vec *q)
 {
     const vec half = vec_set(0.5), middle = vec_mul(half, vec_add(a, w_parent));
@@ -129,7 +129,7 @@ VEC_FN void link_place(const link_step_vec *c, bool sweeps, vec a, vec w_parent,
     }
 }
 
-/* relaxes, sweeps: c's, or false if the caller knows that they are. */
+/* relaxes, sweeps: the members of c, or the constant false if the caller knows that the member is false. */
 VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, bool relaxes, bool sweeps, vec v, vec w_child,
                         vec w_parent, vec *z, vec *q)
 {
@@ -140,7 +140,7 @@ VEC_FN void link_copies(const link_step_vec *c, const penalty_vec *p, bool relax
     link_place(c, sweeps, a, w_parent, e, z, q);
 }
 
-/* u from the state alone: sigma = sigma(k+1), inv_mu = 1/mu(k) */
+/* u from z and q alone: sigma = sigma(k+1), inv_mu = 1/mu(k) */
 VEC_FN vec link_up(const penalty_vec *p, vec sigma, vec inv_mu, vec z, vec q)
 {
     if (penalty_is_linear(p->form)) {

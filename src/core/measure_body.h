@@ -1,5 +1,5 @@
 /* What links and clients add to the figures of a row of the trace, written once over vec.h; kernels_body.h includes
- * this. */
+ * this file. */
 #include "core/measure_vec.h"
 
 VEC_FN void measure_mask(measure_vec *t, vmask there)
@@ -34,7 +34,7 @@ static void measure_add_lanes(const measure_vec *t, link_sums *sums)
     add_lanes(&sums->size_multiplier, vec_mul(vec_set(2), t->multiplier));
 }
 
-/* The order of a row: element m in partial sum m mod 8. */
+/* Order of summation of a row: element m in partial sum m mod 8. */
 #define MEASURE_FIELD(field)                                                                                           \
     do {                                                                                                               \
         vec p[VEC_LANES];                                                                                              \
@@ -99,12 +99,12 @@ static void link_measure(const hfsad_link_rule *rule, const hfsad_link *link, si
     const penalty_vec p = penalty_vec_of(&rule->penalty), each = p.group ? penalty_vec_of(&no_penalty) : p;
     const vec k = vec_set(link->k), mu = measure_mu(&rule->schedule, k), inv_mu = schedule_inv_mu(&rule->schedule, k);
     measure_vec t = measure_zero();
-    M -= rule->penalty.free; /* a coordinate that is not tied has no residual */
+    M -= rule->penalty.free; /* a free coordinate has no residual */
     for (size_t m = 0; m < M; m += VEC_LANES) {
         measure_vec part = measure_zero();
         measure_element(&part, &each, mu, inv_mu, row_load(w_child, m, M), row_load(link->z, m, M),
                         row_load(link->q, m, M), row_load(w_parent, m, M), row_load(w0, m, M));
-        if (M - m < VEC_LANES) /* |0|_mu is mu/2, not 0: the numbers past the end do not count */
+        if (M - m < VEC_LANES) /* |0|_mu is mu/2, not 0, so that elements past the end are masked out */
             measure_mask(&part, vec_mask((1u << (M - m)) - 1));
         t = (measure_vec){vec_add(t.penalty, part.penalty),
                           vec_add(t.smoothing, part.smoothing),

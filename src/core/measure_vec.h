@@ -1,4 +1,4 @@
-/* What one number of a link adds to the figures, on eight numbers at once; a device compiles this too. */
+/* What one number of a link adds to the figures, for eight numbers at once; a device compiles this file too. */
 #ifndef HFSAD_CORE_MEASURE_VEC_H
 #define HFSAD_CORE_MEASURE_VEC_H
 
@@ -8,7 +8,7 @@ typedef struct {
     vec penalty, smoothing, primal, gap, w, zq, multiplier;
 } measure_vec;
 
-/* mu = 0 if the link never stepped: nothing is smoothed yet */
+/* mu = 0: the link has not stepped yet, so nothing is smoothed */
 VEC_FN void measure_element(measure_vec *t, const penalty_vec *p, vec mu, vec inv_mu, vec w, vec z, vec q, vec parent,
                             vec root)
 {

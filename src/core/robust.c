@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* By weight, too, so that the order of equal ones does not depend on their slots. */
+/* Ties are ordered by weight, so that their order does not depend on the slots. */
 static int by_value(const void *a, const void *b)
 {
     const robust_share *x = a, *y = b;

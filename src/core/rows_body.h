@@ -1,23 +1,23 @@
 /*
- * The prox of a client's rows, written once over vec.h; kernels_body.h includes this.
+ * The prox of a client's rows, written once over vec.h; kernels_body.h includes this file.
  *
  * Convex losses, by the dual. With a_r in weight_r d phi_r(s_r), s_r = <x_r, w>:
  *
  *     w = v - 1/sigma sum a_r x_r
  *
- * and the a_r are found row by row: taken out of w, row r alone is the prox of one row with its s0 and
- * kappa = weight |x_r|^2 / sigma, whose slope is the new a_r. That is coordinate ascent on the dual, one number per
- * row; it starts from the a_r of the step before. In a box w = clip(v - 1/sigma sum a_r x_r), and the row's own problem
- * is that of box.h.
+ * The a_r are found row by row: without the contribution of row r, the row's problem is the prox of one row with its s0
+ * and kappa = weight |x_r|^2 / sigma. The slope of that prox is the new a_r. This is coordinate ascent on the dual with
+ * one number per row; it starts from the a_r of the previous step. With a box, w = clip(v - 1/sigma sum a_r x_r), and
+ * box.h solves the problem of a row.
  *
  * Phase retrieval, by majorising: around the anchors t_r = <x_r, w_last>
  *
  *     |y - s^2| <= |y + t^2 - 2 t s| + (s - t)^2        (equal at s = t)
  *
- * and the right side is convex, so the rows are swept as above; then the anchors move. Every round lowers the client's
- * own objective, not smoothed.
+ * The right side is convex, so the rows are swept as above; then the anchors move. Every round lowers the client's
+ * objective without smoothing.
  *
- * Linearised: the loss smoothed by |.|_mu, its gradient g at w_last, and
+ * Linearised: g is the gradient at w_last of the loss smoothed by |.|_mu, and
  *
  *     w = P_box((eta w_last + sigma v - g) / (eta + sigma)),   eta doubled until  f(w) <= f + <g, d> + eta/2 |d|^2
  */
@@ -31,7 +31,8 @@ typedef struct {
     double s, n; /* <x, w>, |x|^2 */
 } row_facts;
 
-/* Element m is added to lane m mod 8 of sum (m / 8) mod 4. No index but constants, or the sums would lie in memory. */
+/* Element m is added to lane m mod 8 of sum (m / 8) mod 4. All indices are constants; otherwise the compiler would keep
+ * the sums in memory. */
 VEC_FN row_facts dense_facts(const double *x, const double *w, size_t F)
 {
     enum { V = VEC_LANES };
@@ -95,18 +96,18 @@ VEC_FN void add_at(const client_rows *rows, size_t r, double a, double *w)
         w[rows->F] += a * rows->constant;
 }
 
-/* Data of a sweep. u: v - 1/sigma sum a x, which is w if there is no box. */
+/* Data of a sweep. u: v - 1/sigma sum a x, which equals w without a box. */
 typedef struct {
     const rows_problem *p;
     double sigma, inv_sigma;
     double *u;
-    double *x;      /* a row spread out, M */
-    size_t *moving; /* rows that moved in the last sweep over all */
+    double *x;      /* room for a sparse row as M plain numbers */
+    size_t *moving; /* rows that moved in the last full sweep */
     double *box;
 } rows_state;
 
-/* The row's slope, not weighted, at its own minimiser, from its s now: of the loss, or of phase retrieval's majorant.
- */
+/* The unweighted slope at the minimiser of the row's problem, from its present s: the slope of the loss or of phase
+ * retrieval's majorant. */
 VEC_FN double slope_of(const rows_problem *p, size_t r, double s0, double kappa, double now)
 {
     if (!p->anchor)
@@ -114,8 +115,8 @@ VEC_FN double slope_of(const rows_problem *p, size_t r, double s0, double kappa,
     return majorant_row_slope(p->rows.y[r], p->anchor[r], s0, kappa);
 }
 
-/* New slope of row r in a box: the closed form where that stays inside, otherwise the exact search. The state is u
- * without the row. */
+/* New slope of row r with a box: the closed form if its w stays in the box, otherwise the exact search. On entry u does
+ * not contain the row. */
 static __attribute__((noinline)) double boxed_slope(const rows_state *at, size_t r, double weight)
 {
     const rows_problem *p = at->p;
@@ -152,7 +153,7 @@ static double boxed_row(const rows_state *at, size_t r)
     return step * step * n;
 }
 
-/* Row r finds its slope; returns by how much u moves, squared. */
+/* Updates the slope of row r; returns the squared length by which u moves. */
 VEC_FN double free_row(const rows_state *at, size_t r)
 {
     const rows_problem *p = at->p;
@@ -176,8 +177,8 @@ VEC_FN void count_visits(const rows_problem *p, size_t rows)
         *p->visits += rows;
 }
 
-/* Visits every row once, forwards and backwards in alternation, and lists the rows that moved. Returns the sum of the
- * squared moves. */
+/* Visits every row once, in alternating directions, and lists the rows that moved. Returns the sum of the squared
+ * moves. */
 static double sweep(const rows_state *at, uint32_t number, size_t *n_moving)
 {
     const rows_problem *p = at->p;
@@ -196,7 +197,7 @@ static double sweep(const rows_state *at, uint32_t number, size_t *n_moving)
     return moved;
 }
 
-/* The same for the listed rows alone, last first. */
+/* The same for the listed rows only, the last row first. */
 static double sweep_listed(const rows_state *at, uint32_t number, size_t n)
 {
     const rows_problem *p = at->p;
@@ -220,9 +221,9 @@ static double distance2(size_t M, const double *a, const double *b)
     return vec_sum(sum);
 }
 
-/* Sweeps until a sweep over all rows moves u by at most tolerance |u - v|; returns the number of sweeps left. Most rows
- * of a loss with a kink stay at a bound of their slope. If half of the rows do, the others are first swept alone. These
- * short sweeps are limited in number and not counted. */
+/* Sweeps until a full sweep moves u by at most tolerance |u - v|; returns the number of sweeps left. For a loss with a
+ * kink, most rows stay at a bound of their slope. If half of the rows do, the other rows are swept first. These short
+ * sweeps have a limit of their own and do not count as sweeps. */
 static uint32_t sweep_all(const rows_state *at, const double *v, uint32_t left)
 {
     enum { SHORT_SWEEPS = 10 };
@@ -269,8 +270,8 @@ static double rows_loss(const rows_problem *p, const double *w)
     return p->factor * sum;
 }
 
-/* One row: phase retrieval has its global minimiser in closed form. at: NULL, or its majorant around <x, at> is meant.
- */
+/* A single row: phase retrieval has a global minimiser in closed form. at: NULL, or the majorant around <x, at> is
+ * minimised instead. */
 static void single_row_prox(const rows_problem *p, const double *at, const double *v, double sigma, double *w)
 {
     double *x = p->scratch;
@@ -300,13 +301,13 @@ static double prox_objective(const rows_problem *p, const double *v, double sigm
     return rows_loss(p, w) + sigma / 2 * distance2(p->M, w, v);
 }
 
-/* Rounds of majorising from the last w; a round that does not lower the objective (its sweeps ended early) is not
- * taken. */
+/* Rounds of majorising from the last w. A round that does not lower the objective (its sweeps ended early) is
+ * discarded. */
 static void majorised_prox(const rows_problem *p, const rows_state *at, const double *v, double *w)
 {
     const double tolerance2 = p->solver->tolerance * p->solver->tolerance;
     double *next = p->scratch + 2 * p->M;
-    clip_to(p, w, w); /* a start may lie outside */
+    clip_to(p, w, w); /* the start may lie outside the box */
     double best = prox_objective(p, v, at->sigma, w);
     uint32_t left = p->solver->sweeps;
     while (left > 0) {
@@ -325,7 +326,7 @@ static void majorised_prox(const rows_problem *p, const rows_state *at, const do
     }
 }
 
-/* The majorant around <x_r, at> alone. */
+/* Minimises the majorant around <x_r, at>; the anchors do not move. */
 static void anchored_prox(const rows_problem *p, const rows_state *state, const double *at, const double *v, double *w)
 {
     for (size_t r = 0; r < p->rows.count; r++)
@@ -335,8 +336,9 @@ static void anchored_prox(const rows_problem *p, const rows_state *state, const 
     clip_to(p, state->u, w);
 }
 
-/* With u = v - 1/sigma sum a x, the objective at u less the dual function at a is the sum of the rows' Fenchel-Young
- * gaps, which are not negative. The objective is strongly convex, so that it is at least sigma/2 |u - solution|^2. */
+/* With u = v - 1/sigma sum a x, the objective at u minus the dual function at a is the sum of the rows' Fenchel-Young
+ * gaps, none of which is negative. The objective is strongly convex, so this sum is at least sigma/2
+ * |u - solution|^2. */
 static double duality_gap(const rows_problem *p, const double *u)
 {
     const loss_kind *kind = loss_kind_of(p->loss);
@@ -351,14 +353,14 @@ static double duality_gap(const rows_problem *p, const double *u)
     return sum;
 }
 
-/* Sweeps until the gap proves that u is as close to the solution as it must be, whatever the solver's own limits are.
- */
+/* Sweeps until the duality gap proves that u is within the required distance of the solution. The limits of the solver
+ * do not apply here. */
 static void certify(const rows_problem *p, const rows_state *at, const double *v)
 {
     const uint32_t most = UINT32_C(1) << 20;
     for (uint32_t sweeps = 1; sweeps <= most; sweeps *= 2) {
         size_t moving;
-        start_from_slopes(at, v); /* without what sweeps have rounded */
+        start_from_slopes(at, v); /* removes the rounding errors of the sweeps */
         if (2 * at->sigma * duality_gap(p, at->u) <= p->pull * p->pull)
             return;
         for (uint32_t i = 0; i < sweeps; i++)
@@ -367,7 +369,7 @@ static void certify(const rows_problem *p, const rows_state *at, const double *v
     *p->inexact = true;
 }
 
-/* scratch: u, a row, the next w of majorised_prox, the list of rows that move, and the box's events */
+/* scratch: u, a row, the next w of majorised_prox, the list of moving rows, and the box's events */
 static void exact_prox(const rows_problem *p, const double *anchor, const double *v, double sigma, double *w)
 {
     const rows_state at = {
@@ -393,7 +395,7 @@ static void exact_prox(const rows_problem *p, const double *anchor, const double
     clip_to(p, at.u, w);
 }
 
-/* The smoothed loss, and its gradient into g where that is not NULL. */
+/* The smoothed loss; its gradient goes to g if g is not NULL. */
 static double smooth_loss(const rows_problem *p, double mu, const double *w, double *g)
 {
     if (p->own) {
@@ -413,7 +415,7 @@ static double smooth_loss(const rows_problem *p, double mu, const double *w, dou
     return sum;
 }
 
-/* Nothing is smoothed on an interval of no length. */
+/* With a smoothing interval of length 0 the loss itself is used. */
 static double rows_subgradient(const rows_problem *p, const double *w, double *g)
 {
     return smooth_loss(p, 0, w, g);
@@ -442,8 +444,8 @@ static void linearized_prox(const rows_problem *p, const double *v, double sigma
     memcpy(w, next, M * sizeof *w);
 }
 
-/* w: the last one on entry. mu: the smoothing of the linearised method. anchor: NULL, or phase retrieval is majorised
- * there. */
+/* w: on entry the last w. mu: the smoothing of the linearised method. anchor: NULL, or the point at which phase
+ * retrieval is majorised. */
 static void rows_prox(const rows_problem *p, const double *anchor, const double *v, double sigma, double mu, double *w)
 {
     if (p->solver->method == ROWS_LINEARIZED) {

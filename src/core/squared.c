@@ -1,11 +1,11 @@
 /*
- * The squared loss of a client, made tridiagonal once for every sigma.
+ * The squared loss of a client: one tridiagonal form serves every sigma.
  *
  *     (X^T W X + sigma) w = X^T W y + sigma v,      X^T W X = Q T Q^T                    (tall)
  *     w = v + A^T Q (T + sigma)^-1 Q^T (b - A v),   A = sqrt(W) X, A A^T = Q T Q^T       (wide: fewer rows than M)
  *
- * W holds the rows' weights. LAPACK's dsytrd finds T and Q, which is a product of reflections 1 - tau v v^T, where the
- * matrix was: no more memory than that, and no eigenvectors, whose finding takes several times as long.
+ * W holds the rows' weights. LAPACK's dsytrd overwrites the matrix with T and Q; Q is a product of reflections
+ * 1 - tau v v^T. This needs no further memory, and no eigenvectors, which would take several times as long.
  */
 #include "core/rows_prox.h"
 
@@ -22,19 +22,19 @@ extern void dsytrd_(const char *half, const int *n, double *a, const int *lda, d
 extern void openblas_set_num_threads(int threads) __attribute__((weak));
 
 struct squared_factor {
-    size_t M, size; /* size: of Q */
+    size_t M, size; /* size of Q */
     bool wide;
     double factor;
     double *Q;     /* size^2: row i has reflection i from column i + 2 on; its v is 1 in column i + 1 and 0 before */
-    double *tau;   /* size, as are the next two */
+    double *tau;   /* size numbers, as are D and E */
     double *D, *E; /* T: its diagonal and subdiagonal */
     double *right; /* tall: X^T W y */
 };
 
 enum {
-    SIZE_MOST = (1 << 15) - 1, /* LAPACK counts in int, elements of the matrix too */
-    BLOCK = 32,                /* block size of dsytrd: room for this number of columns */
-    SPREAD = 8,                /* rows expanded at a time, which divides the number of reads of the others */
+    SIZE_MOST = (1 << 15) - 1, /* LAPACK counts rows and the elements of a matrix in int */
+    BLOCK = 32,                /* block size of dsytrd: room for 32 columns */
+    SPREAD = 8,                /* rows that are expanded at a time; divides the number of passes over the other rows */
 };
 
 size_t squared_doubles(size_t rows, size_t M)
@@ -73,7 +73,7 @@ static void fill_wide(squared_factor *s, const client_rows *rows, double *x)
     }
 }
 
-/* Our upper half, row by row, is LAPACK's lower one. */
+/* Our upper triangle, stored by rows, is LAPACK's lower triangle. */
 static bool reduce(squared_factor *s)
 {
     const int n = (int)s->size, lwork = BLOCK * n;
@@ -138,8 +138,8 @@ static void reflect(const squared_factor *s, size_t i, double *a)
         rest[m] -= along * v[m];
 }
 
-/* a = (T + sigma)^-1 a by T + sigma = L C L^T; inverse: room for C^-1. T has no eigenvalue below 0 but by rounding, so
- * no element of C is below sigma but by that. */
+/* a = (T + sigma)^-1 a by T + sigma = L C L^T; inverse: room for C^-1. Apart from rounding, T has no negative
+ * eigenvalue, so no element of C is below sigma. */
 static void solve_tridiagonal(const squared_factor *s, double sigma, double *a, double *inverse)
 {
     const size_t n = s->size;
@@ -155,7 +155,7 @@ static void solve_tridiagonal(const squared_factor *s, double sigma, double *a, 
 }
 
 /* a = Q (T + sigma)^-1 Q^T a */
-static void solve(const squared_factor *s, double sigma, double *a, double *scratch)
+static void solve_factored(const squared_factor *s, double sigma, double *a, double *scratch)
 {
     for (size_t i = 0; i + 1 < s->size; i++)
         reflect(s, i, a);
@@ -171,13 +171,13 @@ void squared_prox(const squared_factor *s, const client_rows *rows, const double
     if (!s->wide) {
         for (size_t m = 0; m < s->M; m++)
             a[m] = s->right[m] + sigma * v[m];
-        solve(s, sigma, a, room);
+        solve_factored(s, sigma, a, room);
         memcpy(w, a, s->M * sizeof *w);
         return;
     }
     for (size_t r = 0; r < s->size; r++)
         a[r] = sqrt(s->factor * row_weight(rows, r)) * (rows->y[r] - row_dot(rows, r, v));
-    solve(s, sigma, a, room);
+    solve_factored(s, sigma, a, room);
     memcpy(w, v, s->M * sizeof *w);
     for (size_t r = 0; r < s->size; r++)
         row_add(rows, r, sqrt(s->factor * row_weight(rows, r)) * a[r], w);

@@ -1,4 +1,4 @@
-/* The link, leaf, inner and root steps on plain rows: what an embedded client, an edge and the cloud call. */
+/* The link, leaf, inner and root steps on plain rows, which an embedded client, an edge and the cloud call. */
 #include "core/kernels.h"
 #include "math/box.h"
 
@@ -7,7 +7,7 @@
 
 static const double ROOT_MOST = 1e8;
 
-/* growth^n by squaring, so that every machine rounds alike. */
+/* growth^n by repeated squaring, so that every machine rounds alike. */
 static double power(double growth, uint64_t n)
 {
     double result = 1;

@@ -1,15 +1,16 @@
 /*
- * From rows in any order to a tree and its blocks, or its table of rows.
+ * Builds a tree and its blocks, or its table of rows, from rows in any order.
  *
  * Memory: the features are stored once, as rows in order of arrival, with y and, from the first weight other than 1,
  * the weights. To finish, rows are swapped in place into the order of the leaves. Blocks are then made in place too,
- * from the last to the first: a block starts at or after its rows, shifted by the alignment of the parents before it.
- * The peak is therefore the rows with their y and weights, 1/32 more address space for that alignment (of which pages
- * are taken as needed), 4 bytes of notes for each row, and for each client 32 bytes of notes, 16 to 32 of the table of
- * names, 4 of leaf_name, 8 of n or of rows.first, and the name itself. It is twice the rows while a builder without a
- * known number of rows (dataset_builder_reserve) grows, and if parents have so few leaves that the 1/32 is too little.
- * Sparse rows have 12 bytes for each non-zero and 8 for each row; if they do not arrive in the order of the leaves,
- * first their values and then their columns are copied. Rows that go to a scratch file (pages.h) are swapped there.
+ * from the last to the first: a block starts at or after its rows, because the alignment of earlier parents only shifts
+ * it towards the end. The peak is therefore the rows with their y and weights, 1/32 more address space for that
+ * alignment (of which pages are taken as needed), 4 bytes of notes for each row, and for each client 32 bytes of notes,
+ * 16 to 32 of the table of names, 4 of leaf_name, 8 of n or of rows.first, and the name itself. It is twice the rows
+ * while a builder without a known number of rows (dataset_builder_reserve) grows, and if parents have so few leaves
+ * that the 1/32 is too little. Sparse rows have 12 bytes for each non-zero and 8 for each row; if they do not arrive in
+ * the order of the leaves, first their values and then their columns are copied. Rows that go to a scratch file
+ * (pages.h) are swapped there.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -24,15 +25,15 @@
 #include <string.h>
 
 enum {
-    FILE_BYTES = 300, /* of a file's name in a message */
+    FILE_BYTES = 300, /* bytes of a file name in a message */
     NO_FILE = 0xffffffff,
-    COUNT_MOST = 0xfffffffe, /* rows, clients, and inner nodes */
+    COUNT_MOST = 0xfffffffe, /* upper limit on rows, on clients, and on inner nodes */
 };
 
-/* The squares of as many y as there can be still add up to a finite number, also with their weights. */
+/* Upper limit on |y|: the sum of the squares of all y, also with weights, stays finite. */
 static const double Y_MOST = 1e150;
 
-/* The index for which same() holds, or NO_NODE. */
+/* The index for which same() is true, or NO_NODE. */
 static inline uint32_t find_name(const name_table *t, uint32_t hash, const dataset_builder *b, uint32_t parent,
                                  slice name, bool (*same)(const dataset_builder *, uint32_t, uint32_t, slice))
 {
@@ -59,12 +60,12 @@ static bool same_branch(const dataset_builder *b, uint32_t index, uint32_t paren
 
 /* ---- messages ---- */
 
-enum { COLUMN_NONE = COLUMN_FEATURE }; /* the others are column_role */
+enum { COLUMN_NONE = COLUMN_FEATURE }; /* the other values are those of column_role */
 static const char *const COLUMN_NAMES[] = {"", "edge", "client", "y", "weight"};
 
-/* "data.csv:9: column 2 (client): ", "data.npy: row 9: " or "data.npy: " and the text. */
-__attribute__((format(printf, 4, 5))) static hfsad_status refuse(const builder_entry *e, int column, hfsad_error *err,
-                                                                 const char *format, ...)
+/* Sets an error whose text begins with "data.csv:9: column 2 (client): ", "data.npy: row 9: " or "data.npy: ". */
+__attribute__((format(printf, 4, 5))) static hfsad_status refuse_entry(const builder_entry *e, int column,
+                                                                       hfsad_error *err, const char *format, ...)
 {
     const size_t numbers[] = {0, e->edge_column, e->client_column, e->y_column, e->weight_column};
     const size_t number = numbers[column];
@@ -87,8 +88,8 @@ __attribute__((format(printf, 4, 5))) static hfsad_status refuse(const builder_e
 
 enum { PLACE_SIZE = FILE_BYTES + 32 };
 
-/* Location of a row or a client relative to another: "line 3", "a.csv:3", "a.csv", or "row 3" if no file is known.
- */
+/* The place of a row or client, as seen from the current file: "line 3", "a.csv:3", "a.csv", or "row 3" without a
+ * file. */
 static const char *place_text(char out[PLACE_SIZE], const dataset_builder *b, uint32_t file, size_t line)
 {
     if (file == NO_FILE)
@@ -152,18 +153,18 @@ static hfsad_status check_name(const builder_entry *e, int column, slice name, h
     char shown[EXCERPT_SIZE];
     const char *kind = column == COLUMN_CLIENT ? "client's" : "edge's";
     if (name.length == 0 && column == COLUMN_CLIENT)
-        return refuse(e, column, err, "empty field; expected the client's name");
+        return refuse_entry(e, column, err, "empty field; expected the client's name");
     if (name.length == 0) {
         excerpt(shown, e->path);
-        return refuse(e, column, err,
-                      "\"%s\" has an empty name between, before or after slashes; expected a path such as "
-                      "edge1 or region2/edge1",
-                      shown);
+        return refuse_entry(e, column, err,
+                            "\"%s\" has an empty name between, before or after slashes; expected a path such as "
+                            "edge1 or region2/edge1",
+                            shown);
     }
-    return refuse(e, column, err,
-                  "the %s name \"%s\" %s; expected 1 to %d bytes of UTF-8 without commas, quotes, slashes and "
-                  "control characters, and not \"cloud\"",
-                  kind, excerpt(shown, name), problem, NAME_BYTES);
+    return refuse_entry(e, column, err,
+                        "the %s name \"%s\" %s; expected 1 to %d bytes of UTF-8 without commas, quotes, slashes and "
+                        "control characters, and not \"cloud\"",
+                        kind, excerpt(shown, name), problem, NAME_BYTES);
 }
 
 static hfsad_status add_branch(dataset_builder *b, uint32_t parent, slice name, uint32_t hash, size_t line,
@@ -194,10 +195,10 @@ static hfsad_status add_branch(dataset_builder *b, uint32_t parent, slice name, 
 
 static size_t line_of(const dataset_builder *b, const builder_entry *e)
 {
-    return e->file ? e->line : b->n_rows + 1; /* line is 0 for a file that is a client's or an edge's as a whole */
+    return e->file ? e->line : b->n_rows + 1; /* line is 0 if the whole file belongs to one client or edge */
 }
 
-/* The inner node that the entry's path names; nodes on the way are added. */
+/* Finds the inner node at the entry's path; missing nodes on the way are added. */
 static hfsad_status find_branch(dataset_builder *b, const builder_entry *e, uint32_t *index, hfsad_error *err)
 {
     *index = 0;
@@ -218,8 +219,8 @@ static hfsad_status find_branch(dataset_builder *b, const builder_entry *e, uint
             return status;
         if (b->branches[at].depth == PATH_LEVELS) {
             char shown[EXCERPT_SIZE];
-            return refuse(e, COLUMN_EDGE, err, "\"%s\" is too deep; expected at most %d names between slashes",
-                          excerpt(shown, e->path), PATH_LEVELS);
+            return refuse_entry(e, COLUMN_EDGE, err, "\"%s\" is too deep; expected at most %d names between slashes",
+                                excerpt(shown, e->path), PATH_LEVELS);
         }
         const uint32_t hash = names_hash(at, name);
         uint32_t next = find_name(&b->branch_table, hash, b, at, name, same_branch);
@@ -231,38 +232,38 @@ static hfsad_status find_branch(dataset_builder *b, const builder_entry *e, uint
         at = next;
         start = end + 1;
     }
-    memcpy(b->last_path, e->path.text, e->path.length); /* its names have passed: it fits */
+    memcpy(b->last_path, e->path.text, e->path.length); /* the path fits, because its names have been checked */
     b->last_path_length = e->path.length;
     b->last_branch = *index = at;
     return HFSAD_OK;
 }
 
-/* column: of each x, or NULL if they are all there. */
+/* column: column of each x; NULL if the row has all columns. */
 static hfsad_status refuse_numbers(const builder_entry *e, size_t count, const double *x, const uint32_t *column,
                                    hfsad_error *err)
 {
     char shown[EXCERPT_SIZE];
     excerpt(shown, e->client);
     if (!isfinite(e->y))
-        return refuse(e, COLUMN_Y, err, "y of %s is %g; expected a finite number", shown, e->y);
+        return refuse_entry(e, COLUMN_Y, err, "y of %s is %g; expected a finite number", shown, e->y);
     if (fabs(e->y) > Y_MOST)
-        return refuse(e, COLUMN_Y, err,
-                      "y of %s is %g, too large to be squared and added up (at most %g); scale y down", shown, e->y,
-                      Y_MOST);
+        return refuse_entry(e, COLUMN_Y, err,
+                            "y of %s is %g, too large to be squared and added up (at most %g); scale y down", shown,
+                            e->y, Y_MOST);
     if (!(e->weight > 0 && isfinite(e->weight)))
-        return refuse(e, COLUMN_WEIGHT, err,
-                      "the weight of a row of %s is %g; expected a finite number above 0, or remove the row", shown,
-                      e->weight);
+        return refuse_entry(e, COLUMN_WEIGHT, err,
+                            "the weight of a row of %s is %g; expected a finite number above 0, or remove the row",
+                            shown, e->weight);
     for (size_t m = 0; m < count; m++)
         if (!isfinite(x[m]))
-            return refuse(e, COLUMN_NONE, err, "feature %zu of %s is %g; expected a finite number",
-                          (column ? column[m] : m) + 1, shown, x[m]);
+            return refuse_entry(e, COLUMN_NONE, err, "feature %zu of %s is %g; expected a finite number",
+                                (column ? column[m] : m) + 1, shown, x[m]);
     if (isfinite(dot8(count, x, x)))
-        return refuse(e, COLUMN_WEIGHT, err,
-                      "the weight of a row of %s is %g, too large for its y and features; scale the weights down",
-                      shown, e->weight);
-    return refuse(e, COLUMN_NONE, err,
-                  "the squares of the features of %s add up to more than a double holds; scale them down", shown);
+        return refuse_entry(e, COLUMN_WEIGHT, err,
+                            "the weight of a row of %s is %g, too large for its y and features; scale the weights down",
+                            shown, e->weight);
+    return refuse_entry(e, COLUMN_NONE, err,
+                        "the squares of the features of %s add up to more than a double holds; scale them down", shown);
 }
 
 static hfsad_status use_file(dataset_builder *b, const char *file, hfsad_error *err)
@@ -290,14 +291,14 @@ static hfsad_status add_client(dataset_builder *b, slice name, leaf_note added, 
     return HFSAD_OK;
 }
 
-/* The entry's client, which is added where the name is new. */
+/* Finds the entry's client; a new name adds a client. */
 static hfsad_status find_client(dataset_builder *b, const builder_entry *e, uint32_t *index, hfsad_error *err)
 {
     leaf_note added = {.line = line_of(b, e), .file = b->last_file};
     hfsad_status status = check_name(e, COLUMN_CLIENT, e->client, err);
     if (status || (status = find_branch(b, e, &added.parent, err)))
         return status;
-    *index = b->last_client; /* the rows of a client often come together */
+    *index = b->last_client; /* consecutive rows often belong to one client */
     if (b->n_clients == 0 || !same_client(b, *index, added.parent, e->client)) {
         const uint32_t hash = names_hash(added.parent, e->client);
         *index = find_name(&b->client_table, hash, b, added.parent, e->client, same_client);
@@ -308,7 +309,7 @@ static hfsad_status find_client(dataset_builder *b, const builder_entry *e, uint
     return HFSAD_OK;
 }
 
-/* Weights are kept from the first that is not 1 on. */
+/* Weights are stored from the first weight other than 1 on. */
 static hfsad_status keep_weight(dataset_builder *b, double weight, hfsad_error *err)
 {
     if (!b->weight && weight != 1) {
@@ -323,7 +324,7 @@ static hfsad_status keep_weight(dataset_builder *b, double weight, hfsad_error *
     return HFSAD_OK;
 }
 
-/* The numbers of the row that comes next; first: where they begin in rows. */
+/* Checks and stores the numbers of the next row; first: its first number in rows. */
 static const double *row_to_commit(dataset_builder *b, size_t first)
 {
     if (!b->lent.x)
@@ -349,7 +350,7 @@ static hfsad_status commit(dataset_builder *b, const builder_entry *e, hfsad_err
         !isfinite(n + e->weight * n))
         return refuse_numbers(e, count, x, b->sparse ? b->column + first : NULL, err);
     if (b->n_rows >= COUNT_MOST)
-        return refuse(e, COLUMN_NONE, err, "more than %u rows", COUNT_MOST);
+        return refuse_entry(e, COLUMN_NONE, err, "more than %u rows", COUNT_MOST);
     uint32_t index = b->last_client;
     if ((!e->begun && (status = find_client(b, e, &index, err))) || (status = keep_weight(b, e->weight, err)))
         return status;
@@ -370,8 +371,8 @@ hfsad_status builder_commit(dataset_builder *b, const builder_entry *entry, hfsa
     return status;
 }
 
-/* A client may have one file only. */
-static hfsad_status begin(dataset_builder *b, const builder_entry *e, hfsad_error *err)
+/* A client has at most one file. */
+static hfsad_status begin_client_file(dataset_builder *b, const builder_entry *e, hfsad_error *err)
 {
     const size_t before = b->n_clients;
     uint32_t index;
@@ -380,8 +381,8 @@ static hfsad_status begin(dataset_builder *b, const builder_entry *e, hfsad_erro
         return status;
     if (b->n_clients == before) {
         char shown[EXCERPT_SIZE], there[PLACE_SIZE];
-        return refuse(e, COLUMN_NONE, err, "%s already has a file, %s; remove or rename one of them",
-                      excerpt(shown, e->client), place_text(there, b, b->clients[index].file, 0));
+        return refuse_entry(e, COLUMN_NONE, err, "%s already has a file, %s; remove or rename one of them",
+                            excerpt(shown, e->client), place_text(there, b, b->clients[index].file, 0));
     }
     return HFSAD_OK;
 }
@@ -389,7 +390,7 @@ static hfsad_status begin(dataset_builder *b, const builder_entry *e, hfsad_erro
 hfsad_status builder_begin(dataset_builder *b, slice path, slice name, const char *file, hfsad_error *err)
 {
     const builder_entry entry = {.path = path, .client = name, .file = file};
-    const hfsad_status status = begin(b, &entry, err);
+    const hfsad_status status = begin_client_file(b, &entry, err);
     b->refused |= status != HFSAD_OK;
     return status;
 }
@@ -475,7 +476,7 @@ double *builder_next_row(dataset_builder *b)
     return b->pages ? pages_next(b->pages) : b->rows + b->n_rows * b->M;
 }
 
-/* *array, of `used` elements, to one of `count`. */
+/* Moves *array with `used` elements to an allocation of `count` elements. */
 static bool enlarge(void *array, size_t used, size_t count, size_t size)
 {
     void *old, *larger = alloc_raw(count, size);
@@ -655,7 +656,7 @@ void dataset_builder_free(dataset_builder *b)
 
 /* ---- finishing ---- */
 
-/* Names of nodes are names of rows in the output: an edge and a client must not have the same. */
+/* Checks that no edge and client share a name, because the output names its rows after nodes. */
 static hfsad_status check_clashes(const dataset_builder *b, hfsad_error *err)
 {
     for (uint32_t i = 1; i < b->n_branches; i++) {
@@ -670,24 +671,24 @@ static hfsad_status check_clashes(const dataset_builder *b, hfsad_error *err)
         char here[PLACE_SIZE], there[PLACE_SIZE], shown[EXCERPT_SIZE];
         const builder_entry at = {.file = leaf->file == NO_FILE ? NULL : b->files.text + leaf->file,
                                   .line = leaf->line};
-        return refuse(&at, COLUMN_NONE, err, "%s is a client (%s) and an edge (%s): rename one of them",
-                      branch_text(shown, b, i), place_text(here, b, leaf->file, leaf->line),
-                      place_text(there, b, edge->file, edge->line));
+        return refuse_entry(&at, COLUMN_NONE, err, "%s is a client (%s) and an edge (%s): rename one of them",
+                            branch_text(shown, b, i), place_text(here, b, leaf->file, leaf->line),
+                            place_text(there, b, edge->file, edge->line));
     }
     return HFSAD_OK;
 }
 
-/* A sparse file of a few bytes can ask for models of any size. */
+/* Limits the size of all models, because a sparse file of a few bytes can ask for models of any size. */
 static hfsad_status check_size(const dataset_builder *b, hfsad_error *err)
 {
     size_t doubles;
     const builder_entry at = {.file = b->last_file == NO_FILE ? NULL : b->files.text + b->last_file};
     if (b->M == 0)
-        return refuse(&at, COLUMN_NONE, err, "no features: no row has an index; expected at least one");
+        return refuse_entry(&at, COLUMN_NONE, err, "no features: no row has an index; expected at least one");
     if (__builtin_mul_overflow(b->n_clients + b->n_branches, b->M + ALIGN, &doubles) || doubles > SIZE_MAX / 64)
-        return refuse(&at, COLUMN_NONE, err,
-                      "%zu clients with models of %zu numbers are too many; check the largest index", b->n_clients,
-                      b->M);
+        return refuse_entry(&at, COLUMN_NONE, err,
+                            "%zu clients with models of %zu numbers are too many; check the largest index",
+                            b->n_clients, b->M);
     return HFSAD_OK;
 }
 

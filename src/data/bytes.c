@@ -1,6 +1,7 @@
 /*
- * A regular file is mapped, and what has been read of it is unmapped on the way, so that the file does not count as
- * memory in use. A file that is cut short by others while it is read ends the process (SIGBUS), as with every mapping.
+ * A regular file is mapped. Parts that have been read are unmapped on the way, so that the file does not count as
+ * memory in use. As with every mapping, the process ends (SIGBUS) if another process shortens the file while it is
+ * read.
  */
 #define _GNU_SOURCE /* madvise, pipe2, environ */
 #include "data/bytes.h"
@@ -20,11 +21,11 @@
 #include <unistd.h>
 
 enum {
-    RELEASE_BYTES = 1 << 20, /* unmapped at a time */
+    RELEASE_BYTES = 1 << 20, /* bytes that are unmapped at a time */
     READ_BYTES = 1 << 20,
 };
 
-/* What cannot be mapped is kept in memory whole; larger than this must be a file. */
+/* Input that cannot be mapped is kept in memory; this is the upper limit on its size. */
 static const size_t STREAM_MOST = (size_t)4 << 30;
 
 void bytes_close(file_bytes *f)
@@ -59,8 +60,8 @@ static hfsad_status read_stream(int file, file_bytes *f, const char *path, bool 
     }
 }
 
-/* The program that writes the contents of a compressed file to its standard output; NULL: it is not compressed. As tar
- * does, so that the library needs no decoder of its own. */
+/* The program that writes the contents of a compressed file to its standard output; NULL: the file is not compressed.
+ * As in tar, the library needs no decoder of its own. */
 static const char *decoder_of(int file)
 {
     static const struct {
@@ -111,8 +112,8 @@ static hfsad_status decode(const char *program, int file, file_bytes *f, const c
         ;
     if (!status && result != 0 && !(WIFSIGNALED(result) && WTERMSIG(result) == SIGPIPE))
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.*s: %s cannot decompress it: it is damaged or cut short; copy it anew", NAME_SHOWN, path,
-                         program);
+                         "%.*s: %s cannot decompress it: the file is damaged or cut short; copy it again", NAME_SHOWN,
+                         path, program);
     return status;
 }
 
@@ -127,7 +128,7 @@ static hfsad_status load(int file, file_bytes *f, const char *path, bool text, c
     if (decoder)
         return decode(decoder, file, f, path, text, err);
     if (!S_ISREG(info.st_mode) || info.st_size <= 0 || (uintmax_t)info.st_size > SIZE_MAX / 2)
-        return read_stream(file, f, path, text, err); /* files of /proc say they are empty */
+        return read_stream(file, f, path, text, err); /* files in /proc have the size 0 */
     const size_t size = (size_t)info.st_size;
     void *mapping = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
     if (mapping == MAP_FAILED)
@@ -155,7 +156,7 @@ void bytes_release(file_bytes *f, const char *body, const char *at)
     if (!f->mapping || read < f->kept + RELEASE_BYTES)
         return;
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    if (f->gone == 0) /* not again: the first page stays, so that this is never 0 */
+    if (f->gone == 0) /* done once: the first page stays, so that f->gone is never 0 afterwards */
         f->gone = f->kept = ((size_t)(body - f->bytes) / page + 1) * page;
     const size_t keep = read / page * page;
     if (keep > f->kept && munmap(f->mapping + f->kept, keep - f->kept) == 0)
@@ -165,10 +166,10 @@ void bytes_release(file_bytes *f, const char *body, const char *at)
 void bytes_forget(const file_bytes *f)
 {
     if (f->mapping && f->gone == 0)
-        (void)madvise(f->mapping, f->size, MADV_DONTNEED); /* posix_madvise does nothing here */
+        (void)madvise(f->mapping, f->size, MADV_DONTNEED); /* posix_madvise has no effect here */
 }
 
-/* Files of pandas and Excel that are often tried; NULL: none of them. */
+/* Names of binary formats that users of pandas and Excel often try; NULL: none of these. */
 static const char *binary_table(const char *text, size_t size)
 {
     static const struct {
@@ -196,7 +197,7 @@ hfsad_status text_begin(const char **at, const char *end, const char *name, cons
             "%.*s: %s, not text; save it as CSV, such as in Python by pandas' read_parquet, read_feather or "
             "read_excel and to_csv",
             NAME_SHOWN, name, kind);
-    /* Reads at most the first line, if there is one. */
+    /* Looks at the first line only, if there is one. */
     const char *cr = memchr(*at, '\n', size) ? NULL : memchr(*at, '\r', size);
     if (cr && end - cr > 1)
         return error_set(err, HFSAD_ERROR_INPUT,

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_MOST = 1024 /* bytes of a column's name that patterns are compared with */ };
+enum { NAME_MOST = 1024 /* bytes of a column's name that are compared with patterns */ };
 
 slice slice_trim(slice s)
 {
@@ -22,7 +22,7 @@ slice slice_trim(slice s)
     return s;
 }
 
-/* The next entry of a list that `mark` separates; false behind the last. */
+/* The next entry of a list separated by `mark`; false after the last entry. */
 static bool next_entry(const char **at, const char *end, char mark, slice *entry)
 {
     if (!*at || *at > end)
@@ -82,7 +82,7 @@ hfsad_status category_add(category *c, slice level, hfsad_error *err)
 
 void category_sort(category *c)
 {
-    for (size_t i = 1; i < c->n_levels; i++) { /* there are few, and they come in blocks of equal ones */
+    for (size_t i = 1; i < c->n_levels; i++) { /* a linear search: there are few levels, in runs of equal ones */
         const uint32_t level = c->levels[i];
         size_t j = i;
         for (; j > 0 && strcmp(c->texts.text + c->levels[j - 1], c->texts.text + level) > 0; j--)
@@ -91,7 +91,7 @@ void category_sort(category *c)
     }
 }
 
-/* "name" or "name=level|level". */
+/* Parses "name" or "name=level|level". */
 static hfsad_status read_category(category *c, slice entry, hfsad_error *err)
 {
     const char *sign = memchr(entry.text, '=', entry.length), *end = entry.text + entry.length;
@@ -102,10 +102,11 @@ static hfsad_status read_category(category *c, slice entry, hfsad_error *err)
     for (const char *at = sign ? sign + 1 : NULL; !status && next_entry(&at, end, '|', &level);)
         status = category_add(c, level, err);
     if (!status && (c->name.length == 0 || (c->given && c->n_levels == 0)))
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "data.categorical: \"%.*s\" is no category; write the name of a column, or name=level|level "
-                         "with its levels",
-                         (int)(entry.length < 60 ? entry.length : 60), entry.text);
+        return error_set(
+            err, HFSAD_ERROR_INPUT,
+            "data.categorical: \"%.*s\" is not a category; write the name of a column, or name=level|level "
+            "with its levels",
+            (int)(entry.length < 60 ? entry.length : 60), entry.text);
     return status;
 }
 
@@ -176,9 +177,9 @@ hfsad_status table_begin(table_memory *m, const table_settings *t, hfsad_error *
 hfsad_status table_add_text(table_memory *m, slice name, bool is_y, const char *wrong, hfsad_error *err)
 {
     category *c = is_y ? &m->labels : new_category(m, err);
-    if (!c || !(c->own = strndup(name.text, name.length)) || !(c->wrong = strdup(wrong)))
+    if (!c || !(c->found = strndup(name.text, name.length)) || !(c->wrong = strdup(wrong)))
         return error_memory(err, name.length, "the name of a column");
-    c->name = (slice){c->own, name.length};
+    c->name = (slice){c->found, name.length};
     m->has_labels = m->has_labels || is_y;
     return HFSAD_OK;
 }
@@ -187,15 +188,15 @@ hfsad_status table_check_found(const table_memory *m, hfsad_error *err)
 {
     for (size_t i = 0; i < m->n_categories; i++) {
         const category *c = &m->categories[i];
-        if (c->own && c->n_levels > 1 && 2 * c->n_levels > m->rows)
+        if (c->found && c->n_levels > 1 && 2 * c->n_levels > m->rows)
             return error_set(err, HFSAD_ERROR_INPUT,
                              "column %s: %zu rows have %zu different texts, too many for a category; leave it out, "
                              "data: {features: [-%s]}, or state it, data: {categorical: [%s]}",
-                             c->own, m->rows, c->n_levels, c->own, c->own);
+                             c->found, m->rows, c->n_levels, c->found, c->found);
     }
     if (m->has_labels && !m->labels.given && m->labels.n_levels < 2)
         return error_set(err, HFSAD_ERROR_INPUT, "column %s: all rows have the label %s; give rows of two classes",
-                         m->labels.own, m->labels.n_levels ? m->labels.texts.text + m->labels.levels[0] : "");
+                         m->labels.found, m->labels.n_levels ? m->labels.texts.text + m->labels.levels[0] : "");
     return HFSAD_OK;
 }
 
@@ -234,7 +235,7 @@ static void free_category(category *c)
 {
     free(c->texts.text);
     free(c->levels);
-    free(c->own);
+    free(c->found);
     free(c->wrong);
 }
 
@@ -283,7 +284,7 @@ static bool is_like(slice name, slice entry)
     return same_text(name, entry) || fnmatch(pattern, text, 0) == 0;
 }
 
-/* "-date" leaves a column out. */
+/* Whether the entry has the form "-date", which leaves a column out. */
 static bool leaves_out(slice *entry)
 {
     if (entry->length < 2 || entry->text[0] != '-')
@@ -292,7 +293,8 @@ static bool leaves_out(slice *entry)
     return true;
 }
 
-/* Whether the list names it; patterns count. A list that only leaves columns out names all others. */
+/* Whether the list contains the column, also by a pattern. A list whose entries all leave columns out contains all
+ * other columns. */
 static bool list_has(const char *list, slice name)
 {
     const char *end = list + strlen(list);

@@ -1,6 +1,6 @@
 /*
  * The meaning of a table's columns, as the key `data` of a spec states it: which column is y, which client a row
- * belongs to, which columns are features, which of them are categories, what becomes of missing values.
+ * belongs to, which columns are features, which of these are categories, and how missing values are replaced.
  */
 #ifndef HFSAD_DATA_COLUMNS_H
 #define HFSAD_DATA_COLUMNS_H
@@ -9,16 +9,16 @@
 
 typedef enum { MISSING_REFUSE, MISSING_MEAN } missing_rule;
 
-/* All zero: the columns edge, client, y and weight, and features. The texts are the caller's. */
+/* All members 0: the columns edge, client, y and weight, and features. The caller owns the texts. */
 typedef struct {
-    const char *y, *client, *edge, *weight; /* names of columns; NULL: as above */
-    const char *features;    /* names and patterns, separated by commas, -name leaves out; NULL: all others */
+    const char *y, *client, *edge, *weight; /* names of columns; NULL: the default names */
+    const char *features;    /* names and patterns, separated by commas; -name leaves one out; NULL: all others */
     const char *categorical; /* "name" or "name=level|level", separated by commas; NULL: none */
-    const char *labels;      /* of classes, in order, separated by commas; NULL: y is a number */
+    const char *labels;      /* labels of the classes in order, separated by commas; NULL: y is a number */
     missing_rule missing;
-    const double *means; /* of the features, for MISSING_MEAN; NULL: those of the table itself */
-    /* Rows that name no client are dealt over a tree of this many edges and clients. */
-    uint32_t edges, clients; /* clients 0: the rows name them; edges 0: they are children of the cloud */
+    const double *means; /* means of the features, for MISSING_MEAN; NULL: the means of the table itself */
+    /* If rows name no client, they are dealt over a tree with these numbers of edges and clients. */
+    uint32_t edges, clients; /* clients 0: rows name their clients; edges 0: clients are children of the cloud */
     const char *by;          /* column with the names of clients, which are dealt over the edges; NULL: none */
     uint64_t seed;
 } table_settings;
@@ -30,74 +30,74 @@ typedef enum {
     COLUMN_Y,
     COLUMN_WEIGHT,
     COLUMN_CATEGORY,
-    COLUMN_SKIPPED, /* no part of the data */
+    COLUMN_SKIPPED, /* not part of the data */
 } column_role;
 
-/* A category has a feature for every level but the first: 1 in the rows of that level, otherwise 0. */
+/* A category has a feature for every level except the first: 1 in rows with that level, otherwise 0. */
 typedef struct {
     slice name;
-    char *own;   /* the name of a column that was found; NULL: the settings name it */
-    bool given;  /* its levels are the settings'; otherwise those of the table, sorted */
-    char *wrong; /* with own: what is wrong if other rows have numbers there */
+    char *found; /* name of a column that was found to be text; NULL: the settings name the column */
+    bool given;  /* the settings state its levels; otherwise the levels are those of the table, sorted */
+    char *wrong; /* if `found` is set: the message in case other rows of the column hold numbers */
     text_pool texts;
-    uint32_t *levels; /* in texts */
+    uint32_t *levels; /* offsets into texts */
     size_t n_levels, capacity;
 } category;
 
-/* What the settings leave to the table. */
+/* What the settings leave to the table: found by a scan of the files. */
 typedef struct {
     category *categories;
     size_t n_categories, categories_capacity;
-    category labels; /* of y; its features are not used */
+    category labels; /* labels of y; its features are not used */
     bool has_labels;
-    size_t rows;  /* that were scanned */
-    double *sums; /* of the features that are numbers, and how many rows have one */
+    size_t rows;  /* number of rows scanned */
+    double *sums; /* sums of the numeric features; counts: rows with a value */
     size_t *counts;
     size_t n_sums;
 } table_memory;
 
-/* At most as many levels has a category, a column of text that nobody called a category, and y. */
-enum { LEVELS_MOST = 4096, LEVELS_FOUND = 100, LABELS_MOST = 256, LEVEL_BYTES = 255 /* of the text of a level */ };
+/* Upper limits on the levels of a category, of a text column that no setting calls a category, and of y. */
+enum { LEVELS_MOST = 4096, LEVELS_FOUND = 100, LABELS_MOST = 256, LEVEL_BYTES = 255 /* of a text */ };
 
-/* The categories that the settings name. Call table_end also after a failure. */
+/* Begins with the categories that the settings name. Call table_end also after a failure. */
 hfsad_status table_begin(table_memory *m, const table_settings *t, hfsad_error *err);
 void table_end(table_memory *m);
 /* Whether the table must be read twice. */
 bool columns_need_scan(const table_memory *m, const table_settings *t);
 
-/* Role of a column by its name; after_y: its neighbour to the left is y. *index: of a category. */
+/* Role of a column by its name; after_y: the column to its left is y. *index: number of the category. */
 column_role columns_role(const table_memory *m, const table_settings *t, slice name, bool after_y, size_t *index);
-/* Name of the column of a role, EDGE to WEIGHT; *stated: by the settings. */
+/* Name of the column with a role, EDGE to WEIGHT; *stated: the settings state the name. */
 const char *columns_name(const table_settings *t, column_role role, bool *stated);
-/* The first name in the settings that no column has; false: there is none. header: the names of all columns; known: the
- * settings are a trained model's, so that columns which they leave out may be absent. */
+/* Finds the first name in the settings that no column has; false if there is none. header: names of all columns; known:
+ * the settings belong to a trained model, so that columns left out may be absent. */
 bool columns_unmatched(const table_settings *t, const slice *header, size_t count, bool known, slice *name,
                        const char **key);
 
-/* Without the spaces at both ends, as entries of lists are read. */
+/* The text without spaces at both ends, as entries of lists are read. */
 slice slice_trim(slice s);
-/* The level with this text; SIZE_MAX: there is none. */
+/* The number of the level with this text; SIZE_MAX: no such level. */
 size_t category_find(const category *c, slice level);
-/* Adds it if it is new. */
+/* The same; a new text adds a level. */
 hfsad_status category_add(category *c, slice level, hfsad_error *err);
-/* Sorts the levels that were found. */
+/* Sorts the levels that the scan found. */
 void category_sort(category *c);
-/* A column has text that no setting speaks of: its levels are scanned next. is_y: they are labels. wrong: the message
- * if other rows have numbers there. */
+/* Notes a column of text that no setting mentions; the next scan collects its levels. is_y: the levels are labels.
+ * wrong: the message in case other rows of the column hold numbers. */
 hfsad_status table_add_text(table_memory *m, slice name, bool is_y, const char *wrong, hfsad_error *err);
-/* The levels of columns that were found are few enough, and there are rows for each. */
+/* Checks that columns found to be text have few enough levels, and rows for each level. */
 hfsad_status table_check_found(const table_memory *m, hfsad_error *err);
-/* What was scanned is forgotten. */
+/* Discards what the scan found. */
 void table_forget(table_memory *m);
-/* The place of a number among the labels; SIZE_MAX: there is none. */
+/* The place of a number among the labels; SIZE_MAX: not a label. */
 size_t labels_find_number(const category *c, double y);
-/* The label with this number of a list "no,yes"; false: there is none. */
+/* The label with this number in a list such as "no,yes"; false: no such label. */
 bool label_at(const char *labels, size_t number, slice *label);
 size_t labels_count(const char *labels);
-/* "0,1", which says no more than the losses of two classes do. */
+/* Whether the labels are "0,1", which the losses of two classes accept as numbers. */
 bool labels_are_plain(const char *labels);
 
-/* Whether a field has no value: empty, NA, NaN, null and the like. */
+/* Whether a field has no value: empty, NA, NaN, null and similar. */
 bool field_is_hole(slice field);
 
 #endif

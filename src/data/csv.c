@@ -1,14 +1,17 @@
 /*
- * CSV to a data set: RFC 4180 with spaces allowed around fields, a line being a row (no quoted newlines).
+ * Reads CSV into a data set: RFC 4180, with spaces allowed around fields. Every line is a row; quoted newlines are not
+ * supported.
  *
  * A number is parsed in the mapped file and written to its final place in the builder. Nearly every number is read by
  * the loop of read_features; spaces, quotes, the last column and all errors go through csv_number_field. Nothing
  * depends on the locale (parse_number.c), and none is set.
  *
- * A file of the whole federation names the client of every row, or the rows are dealt over clients. A file of a single
- * client does not; the intake names the client.
+ * A file of the whole federation names the client of every row, or its rows are dealt over clients. A file of a single
+ * client names no clients; intake.h names that client.
  */
 #include "data/csv.h"
+#include "base/read_file.h"
+#include "data/generated.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -21,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which of the features of numbers a column is. */
+/* The number of a column among the numeric features. */
 static size_t number_of(const reader *r, size_t column)
 {
     size_t s = 0;
@@ -49,7 +52,7 @@ static hfsad_status feature_field(reader *r, size_t column, double *x)
     return HFSAD_OK;
 }
 
-/* The numbers of columns [column, stop). */
+/* Reads the numbers of columns [column, stop). */
 static hfsad_status read_features(reader *r, size_t column, size_t stop, double *x)
 {
     const size_t quick = stop < r->n_columns ? stop : r->n_columns - 1;
@@ -67,7 +70,7 @@ static hfsad_status read_features(reader *r, size_t column, size_t stop, double 
     return HFSAD_OK;
 }
 
-/* The features' names must be those of the other CSV files. */
+/* Checks that the names of the features equal those of the other CSV files. */
 static hfsad_status check_names(const reader *r)
 {
     hfsad_status status = HFSAD_OK;
@@ -101,7 +104,7 @@ static hfsad_status refuse_level(const reader *r, size_t column, const category 
                             k->n_levels, what, k->texts.text + k->levels[0]);
 }
 
-/* Without the spaces around it, also within quotes: lists of levels have none. */
+/* The field without the spaces around it, also within quotes, because lists of levels have no such spaces. */
 static hfsad_status level_field(reader *r, size_t column, slice *field)
 {
     const hfsad_status status = csv_text_field(r, column, field);
@@ -109,7 +112,7 @@ static hfsad_status level_field(reader *r, size_t column, slice *field)
     return status;
 }
 
-/* The level's feature is 1, the others are 0. */
+/* Sets the feature of the field's level to 1 and the features of the other levels to 0. */
 static hfsad_status read_category(reader *r, const special *s, double *x)
 {
     const category *k = &r->in->memory.categories[s->category];
@@ -125,7 +128,7 @@ static hfsad_status read_category(reader *r, const special *s, double *x)
     return HFSAD_OK;
 }
 
-/* The class of a row: the place of its label. */
+/* Sets y to the class of the row: the place of its label. */
 static hfsad_status read_label(reader *r, size_t column, double *y)
 {
     const category *k = &r->in->memory.labels;
@@ -197,15 +200,15 @@ static hfsad_status read_row(reader *r)
     return status ? status : builder_commit(r->builder, &entry, r->err);
 }
 
-/* The start of the first line at or after a place. */
+/* The start of the first line at or after a position. */
 static const char *line_at(const reader *r, size_t offset)
 {
     const char *at = r->body + offset, *end = offset ? memchr(at - 1, '\n', (size_t)(r->end - at) + 1) : at;
     return offset == 0 ? at : end ? end + 1 : r->end;
 }
 
-/* Of several ranks each reads its part of the lines (part.h). A blank line at the end of a part is for one that reads
- * all lines to judge. */
+/* With several ranks, each reads a part of the lines (part.h). A blank line at the end of a part is left to the rank
+ * that reads all lines, which can tell whether it is an error. */
 static hfsad_status take_part(reader *r)
 {
     const unsigned rank = r->in->part.rank, count = r->in->part.count;
@@ -228,7 +231,7 @@ static hfsad_status read_rows(reader *r, file_bytes *from)
     if (narrowed)
         return narrowed;
     const size_t before = builder_rows(r->builder);
-    const size_t least = 2 * builder_features(r->builder); /* a digit and a comma per number */
+    const size_t least = 2 * builder_features(r->builder); /* a digit and a comma for each number */
     for (;;) {
         bool over;
         hfsad_status status = csv_skip_blank(r, &over);
@@ -250,9 +253,9 @@ static hfsad_status read_rows(reader *r, file_bytes *from)
     return HFSAD_OK;
 }
 
-/* ---- what the settings leave to the table: levels of categories, means of columns ---- */
+/* ---- the scan: levels of categories and means of columns, if the settings do not state them ---- */
 
-/* The category whose levels this column has and the settings have not; NULL: there is none. */
+/* The category whose levels are to be found in this column; NULL: none. */
 static category *scanned(reader *r, const special *s)
 {
     table_memory *m = &r->in->memory;
@@ -264,12 +267,12 @@ static category *scanned(reader *r, const special *s)
 
 static hfsad_status scan_level(reader *r, size_t column, category *k, slice field)
 {
-    const size_t most = k == &r->in->memory.labels ? LABELS_MOST : k->own ? LEVELS_FOUND : LEVELS_MOST;
+    const size_t most = k == &r->in->memory.labels ? LABELS_MOST : k->found ? LEVELS_FOUND : LEVELS_MOST;
     double value;
     char shown[EXCERPT_SIZE];
     if (field_is_hole(field))
         return csv_missing_level(r, column);
-    if (k->own && csv_parse_field(r, field, &value))
+    if (k->found && csv_parse_field(r, field, &value))
         return error_set(r->err, HFSAD_ERROR_INPUT, "%s", k->wrong);
     for (size_t i = 0; i < field.length; i++)
         if (field.text[i] == ',' || field.text[i] == '|' || (unsigned char)field.text[i] < ' ')
@@ -279,12 +282,12 @@ static hfsad_status scan_level(reader *r, size_t column, category *k, slice fiel
                                         : "the level of a category holds a comma, a bar or a control character; "
                                           "rename it, or leave the column out, data: {features: [-%s]}",
                                     excerpt(shown, k->name));
-    for (size_t i = 0, bytes; i < field.length; i += bytes) /* summary.json, which predict reads, could not hold it */
+    for (size_t i = 0, bytes; i < field.length; i += bytes) /* summary.json, which hfsad predict reads, must be UTF-8 */
         if (!(bytes = utf8_length(field.text + i, field.length - i)))
             return csv_column_error(r, column, "\"%s\" is not UTF-8; save the table as UTF-8", excerpt(shown, field));
     if (k->n_levels < most || category_find(k, field) != SIZE_MAX)
         return category_add(k, field, r->err);
-    if (!k->own)
+    if (!k->found)
         return csv_column_error(r, column, "more than %zu levels; is this a category? Remove it from data.categorical",
                                 most);
     if (k == &r->in->memory.labels)
@@ -386,7 +389,7 @@ hfsad_status csv_parse(const char *bytes, size_t size, const char *name, const t
     return intake_finish(&in, status, as_rows, d);
 }
 
-/* Numbers are counted beyond those expected, so that the message can say how many there are. */
+/* Counts numbers beyond the expected ones, so that the message can state their number. */
 static hfsad_status read_numbers(reader *r, double *values, size_t count, const char *what)
 {
     size_t found = 0;
@@ -429,6 +432,8 @@ hfsad_status vector_parse(double *values, size_t count, const char *bytes, size_
 
 hfsad_status vector_read(double *values, size_t count, const char *path, const char *what, hfsad_error *err)
 {
+    if (is_command(path))
+        return generated_truth(path, values, count, err);
     char expected[100];
     snprintf(expected, sizeof expected, "the numbers of %.40s, one per line", what);
     file_bytes f;

@@ -1,4 +1,4 @@
-/* Readers of CSV data and of files of numbers, over bytes in memory: what files and fuzzers share. */
+/* Readers of CSV data and of files of numbers, over bytes in memory; file readers and fuzz targets share them. */
 #ifndef HFSAD_DATA_CSV_H
 #define HFSAD_DATA_CSV_H
 
@@ -7,10 +7,10 @@
 #define EXPECTED_CSV "a CSV file with the header edge,client,y,x1,x2,..."
 #define EXPECTED_OWN_CSV "a CSV file with the header y,x1,x2,..."
 
-/* Takes the rows of a CSV file. */
+/* Reads the rows of a CSV file. */
 hfsad_status csv_take(intake *in, file_bytes *from, const char *name);
 
-/* `name` is the name of the file in messages; table and as_rows as in dataset_read_table. On failure *d is NULL. */
+/* `name`: name of the file in messages; table and as_rows: see dataset_read_table. On failure *d is NULL. */
 hfsad_status csv_parse(const char *bytes, size_t size, const char *name, const table_settings *table, bool as_rows,
                        dataset **d, hfsad_error *err);
 /* See vector_read. */

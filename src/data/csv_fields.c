@@ -1,4 +1,4 @@
-/* Lines and fields of CSV text, and messages about them. */
+/* Lines and fields of CSV text, and error messages about them. */
 #include "data/csv_parts.h"
 
 #include "base/error.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NUMBER_BYTES = 64 /* of a number with a decimal comma */ };
+enum { NUMBER_BYTES = 64 /* bytes of a number with a decimal comma */ };
 
 hfsad_status csv_line_error(const reader *r, const char *format, ...)
 {
@@ -97,7 +97,7 @@ bool csv_take_separator(reader *r)
     return there;
 }
 
-/* The reader is behind the separator that is one too many. */
+/* The reader is behind the surplus separator. */
 static hfsad_status refuse_long_row(reader *r)
 {
     size_t fields = r->n_columns;
@@ -133,11 +133,11 @@ hfsad_status csv_text_field(reader *r, size_t column, slice *field)
 
 /* ---- numbers ---- */
 
-/* Rows without a value in the column, from this row on. */
+/* Counts the rows without a value in the column, from this row on. */
 static size_t count_holes(const reader *r, size_t column)
 {
     reader walk = *r;
-    walk.err = NULL; /* what else may be wrong with these rows is not the matter */
+    walk.err = NULL; /* other errors in these rows are not reported here */
     walk.at = r->line_start;
     size_t holes = 0;
     for (bool over; !csv_skip_blank(&walk, &over) && !over; csv_next_line(&walk)) {
@@ -151,7 +151,7 @@ static size_t count_holes(const reader *r, size_t column)
     return holes;
 }
 
-/* Whatever the locale. */
+/* Independent of the locale. */
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -195,7 +195,7 @@ static hfsad_status refuse_hole(const reader *r, size_t column, slice field)
                             what, holes, holes == 1 ? " has" : "s have", wanted, holes == 1 ? "it" : "them");
 }
 
-/* Whether data.categorical can name it, as `hfsad predict` does later. */
+/* Whether data.categorical can name the column, as `hfsad predict` needs it later. */
 static bool can_be_listed(slice name)
 {
     return !memchr(name.text, ',', name.length) && !memchr(name.text, '=', name.length) &&
@@ -253,7 +253,7 @@ static hfsad_status refuse_number(const reader *r, size_t column, slice field, b
     return refuse_text(r, column, shown, is_letter(field.text[0]));
 }
 
-/* As R, pandas and JSON write them. */
+/* The spellings of R, pandas and JSON. */
 static bool parse_truth(slice field, double *value)
 {
     static const char *const words[] = {"false", "true", "False", "True", "FALSE", "TRUE"};

@@ -1,7 +1,7 @@
 /*
- * The first line of a CSV file: what separates fields, the names of the columns, and what each of them is. A first
- * column without a name holds row labels, as R and pandas write them, and is skipped; so is a first field of all rows
- * that the header has no name for.
+ * The first line of a CSV file: the separator, the names of the columns, and the role of each column. A first column
+ * without a name holds row labels, as R and pandas write them, and is skipped. If the header has one name less than the
+ * rows have fields, the first field of all rows is skipped too.
  */
 #include "data/csv_parts.h"
 
@@ -12,7 +12,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* The mark that is most frequent in the line, outside quotes; otherwise spaces between words, otherwise a comma. */
+/* The separator that is most frequent in the line, outside quotes; otherwise spaces between words, otherwise a
+ * comma. */
 static char find_separator(const reader *r)
 {
     static const char marks[] = {',', ';', '\t'};
@@ -88,7 +89,7 @@ static hfsad_status refuse_missing(const reader *r, column_role role, slice head
         if (r->columns[c].length == strlen(name) && strncasecmp(r->columns[c].text, name, strlen(name)) == 0)
             return csv_column_error(r, c, "expected \"%s\", in lower case", name);
     if (role == COLUMN_EDGE || role == COLUMN_WEIGHT)
-        return HFSAD_OK; /* all clients are below the cloud, all weights are 1 */
+        return HFSAD_OK; /* without an edge, all clients are below the cloud; without a weight, all weights are 1 */
     return csv_line_error(r, "no column \"%s\" in the header \"%s\"; expected %s, or data: {%s%s}", name, shown,
                           expected_header(r), keys[role],
                           role == COLUMN_CLIENT ? ": COLUMN}, or data: {split: {clients: 10}" : ": COLUMN");
@@ -107,7 +108,8 @@ static bool is_label(slice name)
     return name.length == 0 || (name.length == 10 && memcmp(name.text, "Unnamed: 0", 10) == 0);
 }
 
-/* In a file of one client, a column that names clients is an error, or skipped if the spec says that tables have it. */
+/* In a file of one client, a column that names clients is an error; it is skipped if the spec says that tables
+ * have it. */
 static hfsad_status own_role(const reader *r, size_t column, column_role *role)
 {
     bool stated;
@@ -145,7 +147,8 @@ static hfsad_status assign_roles(reader *r, bool found[])
     return HFSAD_OK;
 }
 
-/* A client is needed unless the file is one's, the rows are dealt, or they are only to be predicted. */
+/* A column with clients is needed, unless the file belongs to one client, its rows are dealt over clients, or its rows
+ * are only predicted. */
 static bool may_lack(const reader *r, column_role role)
 {
     if (role == COLUMN_Y)
@@ -176,7 +179,7 @@ static hfsad_status find_specials(reader *r, slice header)
     return status ? status : check_duplicates(r);
 }
 
-/* Fields of the first row; 0: it cannot be told. */
+/* Number of fields of the first row; 0: unknown. */
 static size_t count_fields(const reader *r)
 {
     reader walk = *r;
@@ -231,7 +234,7 @@ hfsad_status csv_read_header(reader *r)
     const slice header = {start, (size_t)(r->at - start)};
     reader body = *r;
     csv_next_line(&body);
-    if (count_fields(&body) == r->n_columns + 1 && r->separator != ',') /* R's write.table */
+    if (count_fields(&body) == r->n_columns + 1 && r->separator != ',') /* the form of R's write.table */
         status = add_column(r, 0, (slice){"", 0});
     if (!status)
         status = find_specials(r, header);

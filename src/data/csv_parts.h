@@ -1,4 +1,4 @@
-/* What the files of the CSV reader share: its state, and lines and fields. */
+/* What the files of the CSV reader share: the state of a reader, and functions for lines and fields. */
 #ifndef HFSAD_DATA_CSV_PARTS_H
 #define HFSAD_DATA_CSV_PARTS_H
 
@@ -6,25 +6,25 @@
 
 #define EXPECTED_NUMBER "expected a number such as -1.25 or 3e-4"
 
-/* A column that is not a feature of numbers. */
+/* A column that is not a numeric feature. */
 typedef struct {
     size_t column;
     column_role role;
-    size_t category; /* COLUMN_CATEGORY: which */
+    size_t category; /* COLUMN_CATEGORY: number of the category */
 } special;
 
 typedef struct {
     const char *name;
-    const char *at, *end; /* the byte to be read next, the end of the file */
+    const char *at, *end; /* next byte to read; end of the file */
     const char *line_start, *body;
     size_t line;
-    char separator; /* of fields: comma, semicolon, tab; space: a run of spaces and tabs */
-    slice *columns; /* their names */
+    char separator; /* comma, semicolon or tab; space means a run of spaces and tabs */
+    slice *columns; /* names of the columns */
     size_t n_columns, columns_capacity;
-    special *specials; /* in order of column */
+    special *specials; /* in increasing columns */
     size_t n_specials, specials_capacity;
-    size_t n_features; /* of numbers, and of categories */
-    bool names_client; /* a column does */
+    size_t n_features; /* numeric features and features of categories */
+    bool names_client; /* a column names the client */
     intake *in;
     dataset_builder *builder;
     hfsad_error *err;
@@ -46,7 +46,8 @@ static inline const char *csv_skip_spaces(const reader *r, const char *p)
     return p;
 }
 
-/* At a newline, a carriage return before one or at the end, or at the end. */
+/* Whether the reader is at a line end (newline, or carriage return before one or before the end) or at the end of the
+ * file. */
 static inline bool csv_at_line_end(const reader *r, const char *p)
 {
     if (p < r->end && *p == '\r')
@@ -55,24 +56,25 @@ static inline bool csv_at_line_end(const reader *r, const char *p)
 }
 
 void csv_next_line(reader *r);
-/* Reads a field without what closes it. A quote that is written twice stays so: no name and no number holds one. */
+/* Reads a field without its separator. A doubled quote stays doubled, because no name and no number contains a
+ * quote. */
 hfsad_status csv_read_text(reader *r, size_t column, slice *field);
-/* Steps over a separator; false: there is none. */
+/* Steps over a separator; false if there is none. */
 bool csv_take_separator(reader *r);
-/* Steps over what follows the field in a column: a separator, or the end of the line after the last one. */
+/* Steps over what must follow the field of a column: a separator, or the line end after the last column. */
 hfsad_status csv_close_field(reader *r, size_t column);
 hfsad_status csv_text_field(reader *r, size_t column, slice *field);
-/* *hole: the field has no value; without it that is an error. */
+/* *hole: set if the field has no value; if hole is NULL, that is an error. */
 hfsad_status csv_number_field(reader *r, size_t column, double *value, bool *hole);
-/* Whether the field is a number; true and false are 1 and 0. A decimal comma is one if semicolons separate the fields.
- */
+/* Whether the field is a number; true and false count as 1 and 0. A decimal comma is allowed if semicolons separate the
+ * fields. */
 bool csv_parse_field(const reader *r, slice field, double *value);
-/* A category, or y, has no value in this row and others from here on. */
+/* The error that a category or y has no value in this row; counts such rows from here on. */
 hfsad_status csv_missing_level(const reader *r, size_t column);
-/* Whether the rest of the file is blank; a blank line before other text is refused. */
+/* Whether the rest of the file is blank; a blank line before other text is an error. */
 hfsad_status csv_skip_blank(reader *r, bool *over);
 
-/* The first line: columns, specials, n_features, separator; then the reader is at the first row. */
+/* Reads the first line: columns, specials, n_features, separator. The reader is then at the first row. */
 hfsad_status csv_read_header(reader *r);
 
 #endif

@@ -1,15 +1,16 @@
-/* A tree and the clients' observations: the place of a leaf's vector, and the name of a leaf. See dataset.h. */
+/* A tree and the clients' rows: the place of a leaf's vector in an array, and the names of leaves. See dataset.h. */
 #include "data/dataset.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "data/generated.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Beyond this a block of 8 leaves (8 M doubles of each vector) leaves the first-level cache, and rows are long enough
- * for a vector instruction to work along them. */
+/* Above this limit, a block of 8 leaves (8 M doubles of each vector) does not fit in the first-level cache, and rows
+ * are long enough for vector instructions along them. */
 enum { LANES = 8, LANES_MOST_FEATURES = 512 };
 
 size_t run_slots(size_t M)
@@ -38,7 +39,8 @@ leaf_place dataset_place(const dataset *d, const inner_node *parent, uint32_t sl
 uint32_t dataset_parent(const dataset *d, size_t leaf)
 {
     assert(leaf < d->n_leaves);
-    /* The last node whose leaves begin at or before this one; a node without leaves begins where the next does. */
+    /* The last node whose leaves begin at or before this leaf; a node without leaves begins where the next node
+     * begins. */
     size_t low = 0, high = d->n_inner;
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
@@ -50,7 +52,7 @@ uint32_t dataset_parent(const dataset *d, size_t leaf)
     return (uint32_t)low;
 }
 
-static leaf_place place_of(const dataset *d, size_t leaf)
+static leaf_place leaf_place_of(const dataset *d, size_t leaf)
 {
     const inner_node *parent = &d->inner[dataset_parent(d, leaf)];
     return dataset_place(d, parent, (uint32_t)(leaf - parent->first_leaf));
@@ -58,14 +60,14 @@ static leaf_place place_of(const dataset *d, size_t leaf)
 
 void dataset_gather(const dataset *d, const double *array, size_t leaf, double *row)
 {
-    const leaf_place place = place_of(d, leaf);
+    const leaf_place place = leaf_place_of(d, leaf);
     for (size_t m = 0; m < d->M; m++)
         row[m] = array[place.first + m * place.stride];
 }
 
 void dataset_scatter(const dataset *d, double *array, size_t leaf, const double *row)
 {
-    const leaf_place place = place_of(d, leaf);
+    const leaf_place place = leaf_place_of(d, leaf);
     for (size_t m = 0; m < d->M; m++)
         array[place.first + m * place.stride] = row[m];
 }
@@ -104,11 +106,21 @@ client_rows dataset_rows(const dataset *d, size_t leaf)
     };
 }
 
+const double *dataset_x(const dataset *d)
+{
+    if (d->generated)
+        generated_draw(d->generated, d);
+    return d->x;
+}
+
 client_rows dataset_rows_any(const dataset *d, size_t leaf, double *row)
 {
     if (d->rows.first)
         return dataset_rows(d, leaf);
-    dataset_gather(d, d->x, leaf, row);
+    if (d->generated && !generated_is_drawn(d->generated))
+        generated_row_of(d->generated, leaf, row);
+    else
+        dataset_gather(d, d->x, leaf, row);
     return (client_rows){.count = 1, .F = d->M, .x = row, .y = d->y + leaf};
 }
 
@@ -195,6 +207,7 @@ void dataset_free(dataset *d)
     free(d->leaf_name);
     free(d->names);
     free(d->x);
+    generated_free(d->generated);
     free(d->y);
     free(d->n);
     free(d->rows.first);

@@ -31,8 +31,8 @@ size_t features_count(const dataset *d)
     return d->rows.first ? d->rows.F : d->M;
 }
 
-/* Zeros that are not stored are added at the end, by their weight. Adding and removing them one at a time would lose
- * digits of columns far from 0. */
+/* Zeros that are not stored are added at the end, by their total weight. Adding and removing them one at a time would
+ * lose digits in columns far from 0. */
 void rows_sum_columns(const client_rows *rows, const double *centre, bool squares, double *sums)
 {
     double *sum = sums + 1, *stored = sum + rows->F;
@@ -49,8 +49,8 @@ void rows_sum_columns(const client_rows *rows, const double *centre, bool square
     }
 }
 
-/* Adds a client's sums to its parent's and leaves zeros behind, which is all that a column that the client has nothing
- * in would add. */
+/* Adds a client's sums to its parent's and sets them to zero. A column without values in the client's rows adds zeros
+ * only. */
 static void move_sums(const client_rows *rows, double *sums, double *to)
 {
     const size_t F = rows->F, count = rows->start ? rows->start[rows->count] - rows->start[0] : F;
@@ -64,12 +64,12 @@ static void move_sums(const client_rows *rows, double *sums, double *to)
     }
 }
 
-/* What the sums over a tree are made in: a row of 1 + 2 F numbers for every depth, the clients' last. */
+/* Working memory of the sums over a tree: 1 + 2 F numbers for every depth; the clients' are last. */
 typedef struct {
     const dataset *d;
     double *room;
-    uint64_t *words; /* for every depth, if the sums are in fixed point; NULL: they are not */
-    bool over;       /* a number did not fit */
+    uint64_t *words; /* for every depth, if sums are in fixed point; otherwise NULL */
+    bool over;       /* a number did not fit in fixed point */
 } tree_sums;
 
 /* The same in fixed point. */
@@ -131,11 +131,11 @@ static hfsad_status sum_tree(void *context, const double *centre, bool squares, 
     return HFSAD_OK;
 }
 
-/* A column that does not vary says nothing beside an intercept: it becomes 0 in every row. */
+/* A column that does not vary adds nothing to an intercept: it becomes 0 in every row. */
 static hfsad_status check_columns(const columns_search *s, const double *centre, double *scale, hfsad_error *err)
 {
     for (size_t m = 0; m < s->F; m++) {
-        if (s->sparse && scale[m] == 0 && centre[m] == 0) { /* an index that no sparse row has */
+        if (s->sparse && scale[m] == 0 && centre[m] == 0) { /* no sparse row has this index */
             scale[m] = 1;
             continue;
         }
@@ -172,14 +172,14 @@ hfsad_status columns_find(const columns_search *s, double *centre, double *scale
     return status;
 }
 
-/* from may be to. */
+/* from and to may be the same memory. */
 static void apply_to_row(size_t F, const double *centre, const double *scale, const double *from, double *to)
 {
     for (size_t m = 0; m < F; m++)
         to[m] = scale[m] < COLUMN_CONSTANT ? (from[m] - centre[m]) / scale[m] : 0;
 }
 
-/* To x, which may be where they are. */
+/* Writes to x, which may be the memory of the table itself. */
 static void apply(const row_table *t, size_t n_rows, const double *centre, const double *scale, double *x)
 {
     if (t->start)
@@ -277,7 +277,7 @@ rows_energy rows_measure_energy(const client_rows *rows)
     return e;
 }
 
-/* In the order of plan/survey.h, so that asking the clients one at a time gives the same bits. */
+/* Sums in the order of plan/survey.h, so that asking the clients one at a time gives the same bits. */
 static rows_energy energy_below(const dataset *d, size_t i)
 {
     const inner_node *node = &d->inner[i];
@@ -294,13 +294,13 @@ static rows_energy energy_below(const dataset *d, size_t i)
             const client_rows rows = dataset_rows(d, node->first_leaf + c - node->n_inner);
             part = rows_measure_energy(&rows);
         }
-        (void)child_sum_add(&all, (double[]){part.weight, part.energy}); /* infinite if it is too large */
+        (void)child_sum_add(&all, (double[]){part.weight, part.energy}); /* infinite if the sum is too large */
     }
     child_sum_end(&all);
     return (rows_energy){sums[0], sums[1]};
 }
 
-/* The same of the cloud, if several ranks hold a part of the rows each (part.h). */
+/* The cloud's sums, if several ranks hold a part of the rows each (part.h). */
 typedef struct {
     const dataset *d;
     rows_energy all;
@@ -338,7 +338,7 @@ double intercept_column(rows_energy all, size_t F, bool standardized)
     return !standardized && all.energy > 0 ? sqrt(all.energy / all.weight / (double)F) : 1;
 }
 
-/* The leaves' vectors have one number more. */
+/* The leaves' vectors get one more number. */
 static void lay_vectors(dataset *d)
 {
     enum { ALIGN = 8 };

@@ -1,6 +1,6 @@
 /*
- * Folders are read in breadth-first order, each one's names sorted: then the rows arrive in the order of the leaves,
- * and the tree does not depend on the order in which a file system lists names.
+ * Folders are read in breadth-first order, and names within a folder are sorted. The rows therefore arrive in the order
+ * of the leaves, and the tree does not depend on the order in which a file system lists names.
  */
 #define _DEFAULT_SOURCE /* readdir, stat */
 #include "data/folder.h"
@@ -18,7 +18,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-enum { DEPTH_MOST = HFSAD_TIERS_MAX - 1 /* of a folder: a client is one deeper */ };
+enum { DEPTH_MOST = HFSAD_TIERS_MAX - 1 /* depth of a folder; a client is one level deeper */ };
 
 /* ---- order ---- */
 
@@ -27,7 +27,7 @@ static bool is_digit(char c)
     return (unsigned char)(c - '0') < 10;
 }
 
-/* Runs of digits by their value; both are moved behind them. */
+/* Compares runs of digits by value; both pointers move behind their run. */
 static int compare_runs(const char **a, const char **b)
 {
     while (**a == '0')
@@ -45,8 +45,8 @@ static int compare_runs(const char **a, const char **b)
     return order;
 }
 
-/* Numbers within names by their value, everything else by its bytes; of "a01" and "a1", which are alike then, by bytes.
- */
+/* Compares numbers within names by value and everything else by bytes; names that are equal then, such as "a01" and
+ * "a1", by bytes. */
 static int compare_names(const char *a, const char *b)
 {
     const char *p = a, *q = b;
@@ -72,7 +72,7 @@ static int compare_folders(const void *left, const void *right)
     return compare_names(((const tree_folder *)left)->path, ((const tree_folder *)right)->path);
 }
 
-/* By the clients' names; those of one name, which are refused later, by the whole. */
+/* Orders by the clients' names; files of the same client, which are refused later, by the whole name. */
 static int compare_files(const void *left, const void *right)
 {
     const tree_file *a = left, *b = right;

@@ -6,9 +6,9 @@
 #include "data/names.h"
 
 typedef struct {
-    char *path;    /* below the top: "region2/edge1"; "" for the top itself */
-    size_t parent; /* of the top: itself */
-    size_t depth;  /* of the top: 0 */
+    char *path;    /* path below the top: "region2/edge1"; "" for the top itself */
+    size_t parent; /* index in folders; the top is its own parent */
+    size_t depth;  /* 0 for the top */
     size_t files;
     uint64_t device, inode;
 } tree_folder;
@@ -28,11 +28,11 @@ typedef struct {
 } folder_tree;
 
 /* Lists a folder and everything below it, sorted by name (client2 before client10). Errors: a file that is not data, an
- * empty folder, a loop, too great a depth. Call folder_free also after a failure. */
+ * empty folder, a loop, more levels than allowed. Call folder_free also after a failure. */
 hfsad_status folder_scan(folder_tree *t, const char *path, hfsad_error *err);
 void folder_free(folder_tree *t);
 struct stat;
-/* Of size, time of the last change and number of a file: another one for a file that was changed or copied. */
+/* A number made of size, modification time and inode of a file; it differs for a file that was changed or copied. */
 uint64_t file_stamp(const struct stat *info);
 
 #endif

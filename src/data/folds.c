@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The fold of every row. The folds of a client's rows begin at its own number, so that clients of few rows do not fill
- * the first folds only. */
+/* Sets the fold of every row. The folds of a client's rows start at the client's own number, so that clients with few
+ * rows do not fill the first folds only. */
 static void deal(const dataset *d, const fold_rule *rule, size_t *fold_of, size_t *order)
 {
     char name[HFSAD_TIERS_MAX * 256 + 8] = "fold/";
@@ -36,8 +36,8 @@ static void deal(const dataset *d, const fold_rule *rule, size_t *fold_of, size_
     }
 }
 
-static hfsad_status add_row(dataset_builder *b, const client_rows *rows, size_t r, const char *path, const char *client,
-                            hfsad_error *err)
+static hfsad_status add_fold_row(dataset_builder *b, const client_rows *rows, size_t r, const char *path,
+                                 const char *client, hfsad_error *err)
 {
     const size_t first = row_from(rows, r), end = rows->start ? rows->start[r + 1] : first + rows->F;
     hfsad_status status = HFSAD_OK;
@@ -57,7 +57,7 @@ static hfsad_status add_row(dataset_builder *b, const client_rows *rows, size_t 
     return builder_commit(b, &entry, err);
 }
 
-/* Rows within the fold, or all others. */
+/* Counts the rows within the fold, or outside it. */
 static hfsad_status gather(const dataset *d, const fold_rule *rule, const size_t *fold_of, bool within, dataset **made,
                            hfsad_error *err)
 {
@@ -79,7 +79,7 @@ static hfsad_status gather(const dataset *d, const fold_rule *rule, const size_t
         for (size_t r = 0; r < rows.count && !status; r++) {
             if ((fold_of[d->rows.first[leaf] + r] == rule->fold) != within)
                 continue;
-            status = add_row(b, &rows, r, strcmp(path, "cloud") ? path : "", client, err);
+            status = add_fold_row(b, &rows, r, strcmp(path, "cloud") ? path : "", client, err);
             taken++;
         }
     }
@@ -93,7 +93,7 @@ static hfsad_status gather(const dataset *d, const fold_rule *rule, const size_t
     return dataset_builder_finish(b, made, err);
 }
 
-/* What the table says of its columns. */
+/* Copies what the table states about its columns. */
 static bool copy_columns(dataset *to, const dataset *d)
 {
     size_t size = 0;

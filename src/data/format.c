@@ -50,11 +50,12 @@ const data_format *format_settle(const data_format *format, const file_bytes *f)
         return format;
     if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
         at += 3;
-    while (at < end && (strchr(" \t\r\n", *at) || *at == '#')) { /* blank lines and comments */
+    while (at < end && (strchr(" \t\r\n", *at) || *at == '#')) { /* skips blank lines and comments */
         const char *stop = *at == '#' ? memchr(at, '\n', (size_t)(end - at)) : at + 1;
         at = stop ? stop : end;
     }
-    /* A row begins with a number, a label; a table with a name, which is no number and holds a letter or a quote. */
+    /* A LIBSVM row begins with a number, its label. A table begins with a name, which is not a number and has a letter
+     * or a quote. */
     const bool name = at < end && !number_parse(at, end, &label) &&
                       ((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || *at == '"' || *at == '_');
     const bool infinite = end - at >= 3 && (!strncasecmp(at, "nan", 3) || !strncasecmp(at, "inf", 3));

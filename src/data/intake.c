@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ROWS = 64 /* read before their number is estimated */ };
+enum { FIRST_ROWS = 64 /* rows that are read before the total is estimated */ };
 
 hfsad_status intake_open(intake *in, const table_settings *table)
 {
@@ -57,7 +57,8 @@ hfsad_status intake_label(const intake *in, builder_entry *entry)
     return HFSAD_OK;
 }
 
-/* Rounds of one row for every client, each in a random order: clients differ by one row at most. */
+/* Deals the rows in rounds of one row per client, each round in a random order: the numbers of two clients' rows differ
+ * by at most 1. */
 static uint32_t next_client(intake *in)
 {
     const uint32_t clients = in->table.clients;
@@ -76,7 +77,7 @@ hfsad_status intake_deal(intake *in, bool named, builder_entry *entry)
 {
     const table_settings *t = &in->table;
     uint64_t edge = 0;
-    if (!named && !t->clients) { /* to be predicted */
+    if (!named && !t->clients) { /* the rows are only predicted */
         entry->client = (slice){"rows", 4};
         return HFSAD_OK;
     }
@@ -215,7 +216,7 @@ static bool is_utf8(const char *text)
     return length > 0;
 }
 
-/* Names that are not UTF-8, which no summary could hold, are as good as unknown. */
+/* If a name is not UTF-8, the names count as unknown, because summary.json could not hold them. */
 static hfsad_status keep_names(const intake *in, dataset *d)
 {
     size_t size = 0;
@@ -250,7 +251,7 @@ static hfsad_status keep_labels(const intake *in, dataset *d)
     return HFSAD_OK;
 }
 
-/* What a table of rows to predict must be read with. */
+/* The categories, which a table of rows to predict must be read with. */
 static hfsad_status keep_table(const intake *in, dataset *d)
 {
     const table_memory *m = &in->memory;

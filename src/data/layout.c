@@ -1,6 +1,6 @@
 /*
- * From a builder's rows, in order of arrival, to a tree and its blocks or its table of rows. See builder.c for what
- * this takes of memory.
+ * Turns a builder's rows, in order of arrival, into a tree and its blocks or its table of rows. builder.c states how
+ * much memory this takes.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Inner nodes in breadth-first order, their leaves and the starts of their blocks. */
+/* Puts inner nodes in breadth-first order; sets their leaves and the starts of their blocks. */
 static void lay_tree(dataset_builder *b, dataset *d, uint32_t *order)
 {
     size_t tail = 1, end = 0;
@@ -37,7 +37,7 @@ static void lay_tree(dataset_builder *b, dataset *d, uint32_t *order)
     d->leaf_doubles = (end + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Full names, all in one block. Parents come first. */
+/* Makes the full names, all in one allocation. Parents come first. */
 static hfsad_status name_inner(const dataset_builder *b, dataset *d, const uint32_t *order, hfsad_error *err)
 {
     size_t size = sizeof "cloud";
@@ -67,7 +67,7 @@ static hfsad_status name_inner(const dataset_builder *b, dataset *d, const uint3
     return HFSAD_OK;
 }
 
-/* Names the leaves and says in client_of where each row goes. first has n_leaves + 1 elements. */
+/* Names the leaves and sets client_of to the place of each row. first has n_leaves + 1 elements. */
 static void place_rows(dataset_builder *b, dataset *d, size_t *first)
 {
     for (size_t i = 0; i < b->n_branches; i++)
@@ -82,7 +82,7 @@ static void place_rows(dataset_builder *b, dataset *d, size_t *first)
         if (d->held)
             d->held[leaf] = b->held[c];
         first[leaf] = from->n_rows;
-        from->name = leaf; /* the notes are not needed any more */
+        from->name = leaf; /* the builder's notes are no longer needed */
     }
     for (size_t leaf = 0, row = 0; leaf <= d->n_leaves; leaf++) {
         const size_t count = leaf < d->n_leaves ? first[leaf] : 0;
@@ -94,10 +94,10 @@ static void place_rows(dataset_builder *b, dataset *d, size_t *first)
             b->client_of[row] = NO_NODE;
         else
             b->client_of[row] = (uint32_t)first[b->clients[b->client_of[row]].name]++;
-    for (size_t c = 0; b->held && c < b->n_clients; c++) /* rows of others have places, too */
+    for (size_t c = 0; b->held && c < b->n_clients; c++) /* rows of other ranks' clients have places, too */
         if (!b->held[c])
             first[b->clients[c].name] += b->clients[c].n_rows;
-    for (size_t leaf = d->n_leaves; leaf > 0; leaf--) /* each has moved on to where the next began */
+    for (size_t leaf = d->n_leaves; leaf > 0; leaf--) /* each element has advanced to the start of the next leaf */
         first[leaf] = first[leaf - 1];
     first[0] = 0;
 }
@@ -111,11 +111,11 @@ static void swap_rows(size_t M, double *restrict a, double *restrict b)
     }
 }
 
-/* Row r to place client_of[r]; every swap brings one row to its place for good. */
+/* Moves row r to place client_of[r]; every swap puts one row into its final place. */
 static void order_rows(dataset_builder *b)
 {
     uint32_t *place = b->client_of;
-    const size_t M = b->sparse || b->lent.x ? 0 : b->M; /* lent rows are copied to their places */
+    const size_t M = b->sparse || b->lent.x ? 0 : b->M; /* lent rows are copied to their places later */
     for (size_t row = 0; row < b->n_rows; row++)
         while (place[row] != row) {
             const uint32_t to = place[row];
@@ -132,7 +132,8 @@ static void order_rows(dataset_builder *b)
         }
 }
 
-/* Rows in the order of the leaves become blocks. x may be rows. One block's rows fit in scratch. */
+/* Turns rows in the order of the leaves into blocks. x and rows may be the same memory. scratch holds the rows of one
+ * block. */
 static void lay_blocks(const dataset *d, const double *rows, double *x, double *scratch)
 {
     size_t next = d->leaf_doubles;
@@ -158,7 +159,7 @@ static void lay_blocks(const dataset *d, const double *rows, double *x, double *
     }
 }
 
-/* Copies the elements of every sparse row to where start says that its place begins. */
+/* Copies the elements of every sparse row to the start of its place. */
 static bool move_entries(const dataset_builder *b, const size_t *start, void **array, size_t size)
 {
     char *moved = alloc_raw(b->n_entries, size);
@@ -172,7 +173,7 @@ static bool move_entries(const dataset_builder *b, const size_t *start, void **a
     return true;
 }
 
-/* Sparse rows have different lengths, so that those out of order are not swapped but copied. */
+/* Sparse rows differ in length, so rows out of order are copied, not swapped. */
 static hfsad_status order_entries(dataset_builder *b, hfsad_error *err)
 {
     size_t row = 0;
@@ -206,7 +207,7 @@ static bool in_order(const dataset_builder *b)
     return true;
 }
 
-/* The only copy of lent rows, each to its place; none if they can stay where they are. */
+/* The only copy of lent rows, each to its place; no copy if they can stay where they are. */
 static hfsad_status take_lent(dataset_builder *b, dataset *d, bool as_rows, hfsad_error *err)
 {
     const ptrdiff_t step = b->lent.column_stride;
@@ -267,7 +268,7 @@ static void make_table(dataset_builder *b, dataset *d)
     b->column = NULL;
 }
 
-/* The rows of this rank's clients to the places that they would have among all rows (part.h). */
+/* Moves the rows of this rank's clients to the places that they would have among all rows (part.h). */
 static hfsad_status spread_rows(const dataset_builder *b, dataset *d, bool as_rows, hfsad_error *err)
 {
     const size_t numbers = as_rows ? d->n_rows * b->M : d->leaf_doubles;
@@ -302,12 +303,12 @@ static void take_names(dataset_builder *b, dataset *d)
 {
     d->names = b->names.text;
     b->names.text = NULL;
-    char *names = realloc(d->names, b->names.size); /* gives back what growing left over */
+    char *names = realloc(d->names, b->names.size); /* releases unused memory from growing */
     if (names)
         d->names = names;
 }
 
-static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, hfsad_error *err)
+static hfsad_status lay_out_rows(dataset_builder *b, dataset *d, uint32_t *order, hfsad_error *err)
 {
     size_t rows = b->held ? 0 : b->n_rows;
     for (size_t c = 0; b->held && c < b->n_clients; c++)
@@ -324,7 +325,7 @@ static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, hfsad_
     d->inner = alloc_zero(d->n_inner, sizeof *d->inner);
     d->n = as_rows ? NULL : alloc_raw(d->n_leaves, sizeof *d->n);
     d->leaf_name = alloc_raw(d->n_leaves, sizeof *d->leaf_name);
-    d->rows.first = alloc_raw(d->n_leaves + 1, sizeof *d->rows.first); /* blocks need it on the way only */
+    d->rows.first = alloc_raw(d->n_leaves + 1, sizeof *d->rows.first); /* blocks need it during the layout only */
     if (!order || !d->inner || !(d->n || as_rows) || !d->leaf_name || !d->rows.first || (b->held && !d->held))
         return error_memory(err, d->n_inner * sizeof *d->inner + d->n_leaves * 24, "the tree");
     lay_tree(b, d, order);
@@ -350,14 +351,14 @@ static hfsad_status fill(dataset_builder *b, dataset *d, uint32_t *order, hfsad_
     }
     free(d->rows.first);
     d->rows.first = NULL;
-    /* cppcheck-suppress memleak; d has it */
+    /* cppcheck-suppress memleak; d owns it */
     return make_blocks(b, d, err);
 }
 
 hfsad_status layout_fill(dataset_builder *b, dataset *d, hfsad_error *err)
 {
     uint32_t *order = alloc_raw(b->n_branches, sizeof *order);
-    const hfsad_status status = fill(b, d, order, err);
+    const hfsad_status status = lay_out_rows(b, d, order, err);
     free(order);
     return status;
 }

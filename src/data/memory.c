@@ -1,4 +1,4 @@
-/* See memory.h. Functions that set something check shapes; data_lay sees every number. */
+/* See memory.h. Functions that set arrays check their shapes; data_lay checks every number. */
 #include "data/memory.h"
 
 #include "base/alloc.h"
@@ -67,7 +67,7 @@ void hfsad_data_free(hfsad_data *d)
     free(d);
 }
 
-/* Before anything changes. */
+/* Checks before anything changes. */
 static hfsad_status check_open(const hfsad_data *d, const void *given, const char *what, hfsad_error *err)
 {
     if (!given)
@@ -212,7 +212,7 @@ static hfsad_status add_name(hfsad_data *d, size_t *capacity, const char *path, 
     return texts_add(&d->names, (slice){path, strlen(path)}, &d->name_at[d->n_names++], err);
 }
 
-/* The number of the path among the names, to which it is added if it is new. */
+/* The number of the path among the names; a new path is added. */
 static hfsad_status find_code(hfsad_data *d, name_table *t, size_t *capacity, const char *path, uint32_t *code,
                               hfsad_error *err)
 {
@@ -247,7 +247,7 @@ hfsad_status hfsad_data_paths(hfsad_data *d, const char *const *paths, hfsad_err
     name_table table = {0};
     size_t capacity = 0;
     for (size_t r = 0; r < d->rows && !status; r++) {
-        const bool same = r > 0 && paths[r] && paths[r] == paths[r - 1]; /* rows of a client come together */
+        const bool same = r > 0 && paths[r] && paths[r] == paths[r - 1]; /* often: rows of one client */
         if (!paths[r])
             status = error_set(err, HFSAD_ERROR_INPUT, "row %zu: the path is NULL", r + 1);
         else if (same)
@@ -361,12 +361,12 @@ static hfsad_status push_row(const hfsad_data *d, dataset_builder *b, size_t row
                              row + 1, (long long)column, column <= last ? "does not rise" : "is out of range",
                              d->features - 1);
         last = column;
-        builder_push(b, (uint32_t)column, d->value[i]); /* there is room for all */
+        builder_push(b, (uint32_t)column, d->value[i]); /* room for all entries was reserved */
     }
     return HFSAD_OK;
 }
 
-/* client: of every name, NO_NODE while it has no row. */
+/* client: for every name, its client; NO_NODE while it has no row. */
 static hfsad_status commit_row(const hfsad_data *d, dataset_builder *b, size_t row, uint32_t *client, hfsad_error *err)
 {
     const uint32_t code = d->codes[row];
@@ -421,7 +421,7 @@ static hfsad_status make_builder(const hfsad_data *d, dataset_builder **b, hfsad
     return status;
 }
 
-/* What the rows do not say. */
+/* Copies what the rows do not contain. */
 static hfsad_status dress(hfsad_data *data, dataset *d, hfsad_error *err)
 {
     if (d->rows.lent) {

@@ -24,7 +24,7 @@ size_t utf8_length(const char *text, size_t length)
     return longer_than_need || surrogate || beyond ? 0 : bytes;
 }
 
-/* Bytes of the UTF-8 character at text, 0 if it is not printable. */
+/* Bytes of the UTF-8 character at text; 0 if it is not printable. */
 static size_t character_length(const char *text, size_t length)
 {
     const unsigned char first = (unsigned char)text[0];
@@ -71,7 +71,7 @@ uint32_t names_hash(uint32_t parent, slice s)
     return (uint32_t)(rng_mix(h) >> 32);
 }
 
-static void put(name_table *t, uint64_t slot)
+static void put_slot(name_table *t, uint64_t slot)
 {
     const size_t mask = ((size_t)1 << t->bits) - 1;
     size_t i = names_start(t, (uint32_t)(slot >> 32));
@@ -80,7 +80,7 @@ static void put(name_table *t, uint64_t slot)
     t->slots[i] = slot;
 }
 
-/* At most half of the slots are used. */
+/* Grows the table so that at most half of the slots are used. */
 hfsad_status names_add(name_table *t, uint32_t hash, uint32_t index, hfsad_error *err)
 {
     if (!t->slots || (t->used + 1) >> (t->bits - 1)) {
@@ -91,11 +91,11 @@ hfsad_status names_add(name_table *t, uint32_t hash, uint32_t index, hfsad_error
             return error_memory(err, slots * sizeof *larger.slots, "the table of names");
         for (size_t i = 0; t->slots && i < (size_t)1 << t->bits; i++)
             if (t->slots[i])
-                put(&larger, t->slots[i]);
+                put_slot(&larger, t->slots[i]);
         free(t->slots);
         *t = larger;
     }
-    put(t, (uint64_t)hash << 32 | ((uint64_t)index + 1));
+    put_slot(t, (uint64_t)hash << 32 | ((uint64_t)index + 1));
     t->used++;
     return HFSAD_OK;
 }

@@ -1,4 +1,4 @@
-/* Names: text without a closing 0, texts kept one after the other, and the table that finds them. */
+/* Names: text without a terminating 0, a store of texts, and the hash table that finds them. */
 #ifndef HFSAD_DATA_NAMES_H
 #define HFSAD_DATA_NAMES_H
 
@@ -6,37 +6,38 @@
 
 #include <string.h>
 
-/* Text without a closing 0. */
+/* Text without a terminating 0. */
 typedef struct {
     const char *text;
     size_t length;
 } slice;
 
-/* Bytes of the UTF-8 character that text starts with, 0 if it starts with none (or is empty). */
+/* Bytes of the UTF-8 character at the start of text; 0 if there is none. */
 size_t utf8_length(const char *text, size_t length);
 
-/* Text of a file, as a message shows it: 40 characters, unprintable ones as \xNN. */
+/* Text of a file for a message: at most 40 characters, unprintable ones as \xNN. */
 enum { EXCERPT_CHARACTERS = 40, EXCERPT_SIZE = 4 * EXCERPT_CHARACTERS + 4 };
 const char *excerpt(char out[EXCERPT_SIZE], slice s);
 
-/* Texts one after the other, each closed by a 0, named by their offset. */
+/* A store of texts, each with a terminating 0, addressed by offset. */
 typedef struct {
     char *text;
     size_t size, capacity;
 } text_pool;
 
-/* Open addressing. A slot is a hash's 32 bits and index + 1, or 0; what the index names is the caller's. */
+/* Hash table with open addressing. A slot holds 32 bits of a hash and index + 1, or 0; the caller knows what an index
+ * refers to. */
 typedef struct {
     uint64_t *slots;
     size_t used;
-    unsigned bits; /* 1 << bits slots */
+    unsigned bits; /* there are 1 << bits slots */
 } name_table;
 
 hfsad_status texts_add(text_pool *texts, slice s, uint32_t *offset, hfsad_error *err);
 hfsad_status names_add(name_table *t, uint32_t hash, uint32_t index, hfsad_error *err);
 uint32_t names_hash(uint32_t parent, slice s);
 
-/* s holds no 0. */
+/* Adds s, which contains no 0. */
 static inline bool texts_same(const text_pool *texts, uint32_t offset, slice s)
 {
     const char *text = texts->text + offset;

@@ -16,7 +16,7 @@
 
 #define EXPECTED "a list of nodes: \"features 25\", then a client's path on every line, such as edge1/client7"
 
-/* Before the name of a client that came to the list while the run went on. */
+/* Prefix of a client that joined during the run. */
 #define LATER "later "
 
 size_t nodes_name(const dataset *d, size_t number, char *buffer, size_t size)
@@ -31,7 +31,7 @@ size_t nodes_name(const dataset *d, size_t number, char *buffer, size_t size)
 #define LABELS "labels "
 #define MEANS "means "
 
-/* What rows to predict, and those of clients with files of their own, must be read with. */
+/* Writes what a reader needs for rows to predict and for clients' own files: categories, labels, means. */
 static void put_table(FILE *f, const dataset *d)
 {
     if (d->categorical)
@@ -76,7 +76,7 @@ char *nodes_text(const dataset *d)
 /* ---- reading ---- */
 
 typedef struct {
-    const char *name; /* of the text */
+    const char *name; /* name of the text, for messages */
     size_t line;
     dataset_builder *b;
     size_t F, named;
@@ -85,11 +85,11 @@ typedef struct {
     double *means;
     size_t n_means, means_room;
     size_t features_size, features_room;
-    bool later; /* the last client came later */
+    bool later; /* the last client joined later */
     hfsad_error *err;
 } reader;
 
-static hfsad_status refuse(reader *r, const char *why)
+static hfsad_status refuse_line(reader *r, const char *why)
 {
     return error_set(r->err, HFSAD_ERROR_INPUT, "%.300s:%zu: %s; expected %s", r->name, r->line, why, EXPECTED);
 }
@@ -97,7 +97,7 @@ static hfsad_status refuse(reader *r, const char *why)
 static hfsad_status take_text_once(reader *r, slice text, char **to)
 {
     if (*to)
-        return refuse(r, "the same line twice");
+        return refuse_line(r, "the same line twice");
     *to = strndup(text.text, text.length);
     return *to ? HFSAD_OK : error_memory(r->err, text.length, "the list of nodes");
 }
@@ -111,7 +111,7 @@ static hfsad_status take_means(reader *r, slice list)
             return error_memory(r->err, r->n_means * sizeof *r->means, "the means");
         at = number_parse(at, end, &value);
         if (!at || (at < end && *at++ != ' ') || !isfinite(value))
-            return refuse(r, "a mean is no number");
+            return refuse_line(r, "a mean is not a number");
         r->means[r->n_means++] = value;
     }
     return HFSAD_OK;
@@ -137,11 +137,11 @@ static hfsad_status take_features(reader *r, slice number)
         return take_means(r, number);
     for (size_t i = 0; i < number.length; i++) {
         if (number.text[i] < '0' || number.text[i] > '9' || F > UINT32_MAX / 10)
-            return refuse(r, "features must be a whole number");
+            return refuse_line(r, "features must be a whole number");
         F = 10 * F + (size_t)(number.text[i] - '0');
     }
     if (F == 0 || r->F)
-        return refuse(r, F ? "features listed twice" : "expected at least one feature");
+        return refuse_line(r, F ? "features listed twice" : "expected at least one feature");
     r->F = F;
     return HFSAD_OK;
 }
@@ -171,7 +171,7 @@ static hfsad_status take_client(reader *r, slice path)
     const builder_entry entry = {
         .path = {path.text, slash ? slash - 1 : 0},
         .client = {path.text + slash, path.length - slash},
-        .y = 1, /* a label that every loss takes */
+        .y = 1, /* a label that every loss accepts */
         .weight = 1,
         .file = r->name,
         .line = r->line,
@@ -179,7 +179,7 @@ static hfsad_status take_client(reader *r, slice path)
     const size_t before = builder_clients(r->b);
     const hfsad_status status = builder_commit(r->b, &entry, r->err);
     if (!status && builder_clients(r->b) == before)
-        return refuse(r, "client listed twice");
+        return refuse_line(r, "client listed twice");
     return status;
 }
 
@@ -195,12 +195,12 @@ static hfsad_status take_line(reader *r, slice line)
         return take_name(r, line);
     const bool later = skip_word(&line, LATER);
     if (r->later && !later)
-        return refuse(r, "clients of the start come before those that came later");
+        return refuse_line(r, "a client of the start after one that joined later");
     r->later = later;
     if (line.length && line.text[line.length - 1] != '/')
         return take_client(r, line);
     if (later)
-        return refuse(r, "only clients come later");
+        return refuse_line(r, "only a client can join later");
     return builder_add_inner(r->b, (slice){line.text, line.length - 1}, r->name, r->err);
 }
 
@@ -216,10 +216,10 @@ static hfsad_status take_text(reader *r, const char *text)
     if (status)
         return status;
     if (!r->F)
-        return refuse(r, "the number of features is missing");
+        return refuse_line(r, "the number of features is missing");
     if (r->named && r->named != r->F)
-        return refuse(r, "the number of names differs from the number of features");
-    return builder_rows(r->b) ? HFSAD_OK : refuse(r, "no client; expected at least one");
+        return refuse_line(r, "the number of names differs from the number of features");
+    return builder_rows(r->b) ? HFSAD_OK : refuse_line(r, "no client; expected at least one");
 }
 
 static bool mark_later(dataset *d, const char *text)
@@ -329,7 +329,7 @@ bool nodes_set_columns(dataset *d, const double *columns)
 
 /* ---- names ---- */
 
-/* A level that is . or .., which would be another folder. */
+/* Whether a level of the path is . or .., which would name another folder. */
 static bool has_dots(const char *path)
 {
     for (const char *level = path; level; level = strchr(level, '/')) {

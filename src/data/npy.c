@@ -18,7 +18,7 @@ enum { MAGIC_BYTES = 6, SHORT_PREFIX = 10, LONG_PREFIX = 12 };
 
 enum { KEY_DESCR = 1, KEY_ORDER = 2, KEY_SHAPE = 4, KEY_ALL = 7 };
 
-/* A walk over the header. */
+/* A position in the header. */
 typedef struct {
     const char *at, *end;
     slice descr;
@@ -26,8 +26,8 @@ typedef struct {
     size_t dims, shape[2];
 } header;
 
-__attribute__((format(printf, 3, 4))) static hfsad_status refuse(const char *name, hfsad_error *err, const char *format,
-                                                                 ...)
+__attribute__((format(printf, 3, 4))) static hfsad_status refuse_array(const char *name, hfsad_error *err,
+                                                                       const char *format, ...)
 {
     char text[sizeof err->message];
     va_list args;
@@ -37,7 +37,7 @@ __attribute__((format(printf, 3, 4))) static hfsad_status refuse(const char *nam
     return error_set(err, HFSAD_ERROR_INPUT, "%.*s: %s", NAME_SHOWN, name, text);
 }
 
-/* ---- the dictionary; the functions return whether they found what they look for ---- */
+/* ---- the dictionary; these functions return whether they found what they look for ---- */
 
 static void skip_spaces(header *h)
 {
@@ -94,7 +94,7 @@ static bool read_size(header *h, size_t *value)
     return h->at > start;
 }
 
-/* Counts all dimensions, keeps two. */
+/* Counts all dimensions and stores the first two. */
 static bool read_shape(header *h)
 {
     if (!step(h, '('))
@@ -130,7 +130,7 @@ static bool read_dictionary(header *h)
         found |= which;
         if (which == KEY_DESCR) {
             const char *start = (skip_spaces(h), h->at);
-            if (start < h->end && *start == '[') { /* several fields: refused by its first character */
+            if (start < h->end && *start == '[') { /* several fields: the type check refuses the first character */
                 h->descr = (slice){start, (size_t)(h->end - start)};
                 return true;
             }
@@ -146,7 +146,7 @@ static bool read_dictionary(header *h)
     return found == KEY_ALL && h->at == h->end;
 }
 
-/* ---- what the header says ---- */
+/* ---- meaning of the header ---- */
 
 static hfsad_status check_type(const header *h, npy_head *out, const char *name, hfsad_error *err)
 {
@@ -158,30 +158,31 @@ static hfsad_status check_type(const header *h, npy_head *out, const char *name,
         return HFSAD_OK;
     }
     if (is_text(d, ">f8") || is_text(d, ">f4"))
-        return refuse(name, err, "big-endian numbers (%s); expected <f8 or <f4: convert with a.astype('<f8')", shown);
+        return refuse_array(name, err, "big-endian numbers (%s); expected <f8 or <f4: convert with a.astype('<f8')",
+                            shown);
     if (d.length >= 2 && (d.text[1] == 'i' || d.text[1] == 'u' || d.text[1] == 'b'))
-        return refuse(name, err,
-                      "whole numbers or truth values (%s); expected <f8 or <f4: convert with a.astype('<f8')", shown);
-    return refuse(name, err, "numbers of the type %s; expected <f8 or <f4: convert with a.astype('<f8')", shown);
+        return refuse_array(
+            name, err, "whole numbers or truth values (%s); expected <f8 or <f4: convert with a.astype('<f8')", shown);
+    return refuse_array(name, err, "numbers of the type %s; expected <f8 or <f4: convert with a.astype('<f8')", shown);
 }
 
 static hfsad_status check_shape(const header *h, npy_head *out, size_t size, const char *name, hfsad_error *err)
 {
     if (h->fortran)
-        return refuse(name, err, "in Fortran order; expected C order: convert with numpy.ascontiguousarray(a)");
+        return refuse_array(name, err, "in Fortran order; expected C order: convert with numpy.ascontiguousarray(a)");
     if (h->dims != 1 && h->dims != 2)
-        return refuse(name, err, "%zu dimensions; expected 2, rows and columns", h->dims);
+        return refuse_array(name, err, "%zu dimensions; expected 2, rows and columns", h->dims);
     out->dims = h->dims;
     memcpy(out->shape, h->shape, sizeof out->shape);
     size_t need;
     const size_t left = size - out->offset;
     if (__builtin_mul_overflow(h->shape[0], h->shape[1], &need) || __builtin_mul_overflow(need, out->item, &need))
-        return refuse(name, err, "%zu times %zu numbers do not fit into an array; the header is damaged", h->shape[0],
-                      h->shape[1]);
+        return refuse_array(name, err, "%zu times %zu numbers do not fit into an array; the header is damaged",
+                            h->shape[0], h->shape[1]);
     if (left < need)
-        return refuse(name, err, "cut short: %zu bytes of numbers, expected %zu by the shape", left, need);
+        return refuse_array(name, err, "cut short: %zu bytes of numbers, expected %zu by the shape", left, need);
     if (left > need)
-        return refuse(name, err, "%zu bytes after the numbers, expected none by the shape", left - need);
+        return refuse_array(name, err, "%zu bytes after the numbers, expected none by the shape", left - need);
     return HFSAD_OK;
 }
 
@@ -191,24 +192,25 @@ hfsad_status npy_read_head(npy_head *out, const char *bytes, size_t given, size_
     assert(given == size || given >= NPY_HEAD_MOST);
     const unsigned char *b = (const unsigned char *)bytes;
     if (given >= MAGIC_BYTES && memcmp(bytes, "\x93NUMPY", MAGIC_BYTES) != 0)
-        return refuse(name, err, "does not begin like a NumPy array; expected a file written by numpy.save");
+        return refuse_array(name, err, "does not begin like a NumPy array; expected a file written by numpy.save");
     if (given < SHORT_PREFIX || (b[6] > 1 && given < LONG_PREFIX))
-        return refuse(name, err, "cut short within the header, after %zu bytes", given);
+        return refuse_array(name, err, "cut short within the header, after %zu bytes", given);
     if (b[6] < 1 || b[6] > 3 || b[7] != 0)
-        return refuse(name, err, "format %d.%d; expected 1.0, 2.0 or 3.0", b[6], b[7]);
+        return refuse_array(name, err, "format %d.%d; expected 1.0, 2.0 or 3.0", b[6], b[7]);
     const size_t prefix = b[6] == 1 ? SHORT_PREFIX : LONG_PREFIX;
     size_t length = b[8] | (size_t)b[9] << 8;
     if (b[6] > 1)
         length |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
     if (length > NPY_HEAD_MOST - LONG_PREFIX)
-        return refuse(name, err, "a header of %zu bytes; expected at most %d", length, NPY_HEAD_MOST - LONG_PREFIX);
+        return refuse_array(name, err, "a header of %zu bytes; expected at most %d", length,
+                            NPY_HEAD_MOST - LONG_PREFIX);
     if (length > given - prefix)
-        return refuse(name, err, "cut short within the header, after %zu bytes", given);
+        return refuse_array(name, err, "cut short within the header, after %zu bytes", given);
     header h = {.at = bytes + prefix, .end = bytes + prefix + length};
     if (!read_dictionary(&h)) {
         char shown[EXCERPT_SIZE];
-        return refuse(name, err, "the header \"%s\" is not a dictionary with descr, fortran_order and shape",
-                      excerpt(shown, (slice){bytes + prefix, length}));
+        return refuse_array(name, err, "the header \"%s\" is not a dictionary with descr, fortran_order and shape",
+                            excerpt(shown, (slice){bytes + prefix, length}));
     }
     out->offset = prefix + length;
     const hfsad_status status = check_type(&h, out, name, err);
@@ -271,12 +273,12 @@ hfsad_status npy_take(intake *in, file_bytes *from, const char *name)
     if (status)
         return status;
     if (h.dims != 2 || h.shape[1] < 2)
-        return refuse(name, in->err,
-                      h.dims == 2 ? "shape (%zu, %zu); expected (rows, 1 + features), column 0 being y"
-                                  : "shape (%zu,); expected (rows, 1 + features), column 0 being y",
-                      h.shape[0], h.shape[1]);
+        return refuse_array(name, in->err,
+                            h.dims == 2 ? "shape (%zu, %zu); expected (rows, 1 + features), column 0 being y"
+                                        : "shape (%zu,); expected (rows, 1 + features), column 0 being y",
+                            h.shape[0], h.shape[1]);
     if (h.shape[0] == 0)
-        return refuse(name, in->err, "no rows; expected at least one for every client");
+        return refuse_array(name, in->err, "no rows; expected at least one for every client");
     status = intake_begin(in, name, false, h.shape[1] - 1);
     if (!status)
         status = intake_expect(in, h.shape[0], from->size);

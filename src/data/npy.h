@@ -1,4 +1,4 @@
-/* NumPy's arrays: the header and the numbers behind it, and files of rows in this form. */
+/* NumPy arrays: the header, the numbers after it, and files of rows in this format. */
 #ifndef HFSAD_DATA_NPY_H
 #define HFSAD_DATA_NPY_H
 
@@ -6,11 +6,11 @@
 
 #define EXPECTED_NPY "a NumPy array of shape (rows, 1 + features)"
 
-enum { NPY_HEAD_MOST = 1 << 16 /* bytes before the numbers */ };
+enum { NPY_HEAD_MOST = 1 << 16 /* upper limit on the bytes before the numbers */ };
 
 /* An array in C order of little-endian numbers. */
 typedef struct {
-    size_t item;     /* bytes of a number: 8 or 4 */
+    size_t item;     /* bytes per number: 8 or 4 */
     size_t dims;     /* 1 or 2 */
     size_t shape[2]; /* the second is 1 if dims is 1 */
     size_t offset;   /* where the numbers begin */
@@ -20,10 +20,10 @@ typedef struct {
  * NPY_HEAD_MOST. The numbers fill the rest exactly. `name` is the name of file and array in messages. */
 hfsad_status npy_read_head(npy_head *h, const char *bytes, size_t given, size_t size, const char *name,
                            hfsad_error *err);
-/* count numbers of `item` bytes. */
+/* Converts `count` numbers of `item` bytes. */
 void npy_convert(double *to, const char *from, size_t item, size_t count);
 
-/* Takes the rows of a client's own file: y in column 0, then the features. */
+/* Reads the rows of a client's own file: y in column 0, then the features. */
 hfsad_status npy_take(intake *in, file_bytes *from, const char *name);
 
 #endif

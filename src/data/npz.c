@@ -21,7 +21,7 @@
 enum {
     DEFLATE_MOST = 1032,
     CHUNK = NPY_HEAD_MOST,  /* bytes unpacked at a time */
-    FORGET_BYTES = 1 << 20, /* of numbers, after which the memory of the packed ones is given back */
+    FORGET_BYTES = 1 << 20, /* bytes of numbers after which the memory of their packed form is released */
 };
 
 enum { ARRAY_X, ARRAY_Y, ARRAY_WEIGHT, ARRAYS };
@@ -38,12 +38,12 @@ typedef struct {
 typedef struct {
     zip_t *zip;
     const char *name;
-    zip_int64_t index[ARRAYS]; /* -1: not there */
+    zip_int64_t index[ARRAYS]; /* -1: missing */
     unpacker arrays[ARRAYS];
     hfsad_error *err;
 } archive;
 
-__attribute__((format(printf, 2, 3))) static hfsad_status refuse(const archive *a, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static hfsad_status refuse_archive(const archive *a, const char *format, ...)
 {
     char text[sizeof a->err->message];
     va_list args;
@@ -55,8 +55,8 @@ __attribute__((format(printf, 2, 3))) static hfsad_status refuse(const archive *
 
 static hfsad_status open_archive(archive *a, const file_bytes *from)
 {
-    if (from->size == 0) /* to libzip an archive of nothing */
-        return refuse(a, "the file is empty; expected " EXPECTED_NPZ);
+    if (from->size == 0) /* libzip would accept an empty file as an empty archive */
+        return refuse_archive(a, "the file is empty; expected " EXPECTED_NPZ);
     zip_error_t problem;
     zip_error_init(&problem);
     zip_source_t *source = zip_source_buffer_create(from->bytes, from->size, 0, &problem);
@@ -64,7 +64,7 @@ static hfsad_status open_archive(archive *a, const file_bytes *from)
     hfsad_status status = HFSAD_OK;
     if (!a->zip) {
         zip_source_free(source);
-        status = refuse(a, "cannot be read: %s; expected " EXPECTED_NPZ, zip_error_strerror(&problem));
+        status = refuse_archive(a, "cannot be read: %s; expected " EXPECTED_NPZ, zip_error_strerror(&problem));
     }
     zip_error_fini(&problem);
     return status;
@@ -85,19 +85,20 @@ static hfsad_status find_arrays(archive *a)
         }
         char shown[EXCERPT_SIZE];
         if (which == ARRAYS)
-            return refuse(a, "holds \"%s\"; expected the arrays X, y and, if rows have weights, weight, and no others",
-                          name ? excerpt(shown, (slice){name, strlen(name)}) : "");
+            return refuse_archive(
+                a, "holds \"%s\"; expected the arrays X, y and, if rows have weights, weight, and no others",
+                name ? excerpt(shown, (slice){name, strlen(name)}) : "");
         if (a->index[which] >= 0)
-            return refuse(a, "holds two arrays %s; expected one", ARRAY_NAMES[which]);
+            return refuse_archive(a, "holds two arrays %s; expected one", ARRAY_NAMES[which]);
         a->index[which] = entry;
     }
     for (int i = ARRAY_X; i <= ARRAY_Y; i++)
         if (a->index[i] < 0)
-            return refuse(a, "no array %s; expected " EXPECTED_NPZ, ARRAY_NAMES[i]);
+            return refuse_archive(a, "no array %s; expected " EXPECTED_NPZ, ARRAY_NAMES[i]);
     return HFSAD_OK;
 }
 
-/* Unpacks the next bytes; there are some left. */
+/* Unpacks the next bytes; some must be left. */
 static hfsad_status unpack(archive *a, int which)
 {
     unpacker *u = &a->arrays[which];
@@ -108,15 +109,15 @@ static hfsad_status unpack(archive *a, int which)
         const size_t room = CHUNK - u->used;
         const zip_int64_t got = zip_fread(u->file, u->chunk + u->used, room < u->left ? room : u->left);
         if (got <= 0)
-            return refuse(a, "the array %s cannot be unpacked: %s", ARRAY_NAMES[which],
-                          got < 0 ? zip_file_strerror(u->file) : "it is cut short");
+            return refuse_archive(a, "the array %s cannot be unpacked: %s", ARRAY_NAMES[which],
+                                  got < 0 ? zip_file_strerror(u->file) : "it is cut short");
         u->used += (size_t)got;
         u->left -= (size_t)got;
     }
     return HFSAD_OK;
 }
 
-/* The next `count` numbers. */
+/* Reads the next `count` numbers. */
 static hfsad_status take_numbers(archive *a, int which, double *to, size_t count)
 {
     unpacker *u = &a->arrays[which];
@@ -136,13 +137,13 @@ static hfsad_status take_numbers(archive *a, int which, double *to, size_t count
     return HFSAD_OK;
 }
 
-/* The checksum is compared where the end of the file is met. */
+/* libzip compares the checksum when the end of the file is read. */
 static hfsad_status check_end(archive *a, int which)
 {
     char beyond;
     unpacker *u = &a->arrays[which];
     if (u->file && zip_fread(u->file, &beyond, 1) != 0)
-        return refuse(a, "the array %s is damaged: %s", ARRAY_NAMES[which], zip_file_strerror(u->file));
+        return refuse_archive(a, "the array %s is damaged: %s", ARRAY_NAMES[which], zip_file_strerror(u->file));
     return HFSAD_OK;
 }
 
@@ -153,16 +154,16 @@ static hfsad_status open_array(archive *a, int which)
     const char *array = ARRAY_NAMES[which];
     const zip_uint64_t all = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
     if (zip_stat_index(a->zip, (zip_uint64_t)a->index[which], 0, &info) != 0 || (info.valid & all) != all)
-        return refuse(a, "the archive has no size for the array %s", array);
+        return refuse_archive(a, "the archive has no size for the array %s", array);
     if (info.comp_method != ZIP_CM_STORE && info.comp_method != ZIP_CM_DEFLATE)
-        return refuse(a, "the array %s is compressed by an unknown method; expected stored or deflated", array);
+        return refuse_archive(a, "the array %s is compressed by an unknown method; expected stored or deflated", array);
     const bool stored = info.comp_method == ZIP_CM_STORE;
     if (stored ? info.size != info.comp_size : info.size / DEFLATE_MOST > info.comp_size)
-        return refuse(a, "the array %s claims %llu bytes, too many for its %llu compressed bytes", array,
-                      (unsigned long long)info.size, (unsigned long long)info.comp_size);
+        return refuse_archive(a, "the array %s claims %llu bytes, too many for its %llu compressed bytes", array,
+                              (unsigned long long)info.size, (unsigned long long)info.comp_size);
     u->file = zip_fopen_index(a->zip, (zip_uint64_t)a->index[which], 0);
     if (!u->file)
-        return refuse(a, "the array %s cannot be unpacked: %s", array, zip_strerror(a->zip));
+        return refuse_archive(a, "the array %s cannot be unpacked: %s", array, zip_strerror(a->zip));
     u->chunk = alloc_raw(CHUNK, 1);
     if (!u->chunk)
         return error_memory(a->err, CHUNK, "unpacking");
@@ -181,19 +182,19 @@ static hfsad_status check_shapes(const archive *a)
 {
     const npy_head *X = &a->arrays[ARRAY_X].head;
     if (X->dims != 2 || X->shape[1] == 0)
-        return refuse(a, "array X: expected the shape (rows, features)");
+        return refuse_archive(a, "array X: expected the shape (rows, features)");
     if (X->shape[0] == 0)
-        return refuse(a, "no rows; expected at least one for every client");
+        return refuse_archive(a, "no rows; expected at least one for every client");
     for (int i = ARRAY_Y; i < ARRAYS; i++) {
         const npy_head *h = &a->arrays[i].head;
         if (a->index[i] < 0)
             continue;
         if (h->dims != 1)
-            return refuse(a, "array %s: shape (%zu, %zu); expected (rows,): convert with %s.ravel()", ARRAY_NAMES[i],
-                          h->shape[0], h->shape[1], ARRAY_NAMES[i]);
+            return refuse_archive(a, "array %s: shape (%zu, %zu); expected (rows,): convert with %s.ravel()",
+                                  ARRAY_NAMES[i], h->shape[0], h->shape[1], ARRAY_NAMES[i]);
         if (h->shape[0] != X->shape[0])
-            return refuse(a, "%zu rows in X but %zu numbers in %s; expected equal numbers", X->shape[0], h->shape[0],
-                          ARRAY_NAMES[i]);
+            return refuse_archive(a, "%zu rows in X but %zu numbers in %s; expected equal numbers", X->shape[0],
+                                  h->shape[0], ARRAY_NAMES[i]);
     }
     return HFSAD_OK;
 }
@@ -229,7 +230,7 @@ static hfsad_status take_rows(archive *a, intake *in, const file_bytes *from)
     return status;
 }
 
-static hfsad_status take(archive *a, intake *in, const file_bytes *from)
+static hfsad_status read_arrays(archive *a, intake *in, const file_bytes *from)
 {
     hfsad_status status = open_archive(a, from);
     if (!status)
@@ -250,7 +251,7 @@ hfsad_status npz_take(intake *in, file_bytes *from, const char *name)
 {
     assert(in->client.text);
     archive a = {.name = name, .err = in->err};
-    const hfsad_status status = take(&a, in, from);
+    const hfsad_status status = read_arrays(&a, in, from);
     for (int i = 0; i < ARRAYS; i++) {
         if (a.arrays[i].file)
             zip_fclose(a.arrays[i].file);

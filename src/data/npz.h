@@ -6,7 +6,7 @@
 
 #define EXPECTED_NPZ "a NumPy archive with the arrays X, y and, if rows have weights, weight"
 
-/* Takes the rows of a client's own file. */
+/* Reads the rows of a client's own file. */
 hfsad_status npz_take(intake *in, file_bytes *from, const char *name);
 
 #endif

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 enum {
-    BLOCK_BYTES = 1 << 19, /* about: whole rows, at least one */
+    BLOCK_BYTES = 1 << 19, /* approximate; blocks have whole rows, at least one */
     WRITE_BYTES = 1 << 18,
     BLOCKS_KEPT = 2,
-    AROUND = 1 << 16,   /* Linux maps this amount around a missing page, aligned to it; no page is larger */
+    AROUND = 1 << 16,   /* Linux maps this many bytes around a missing page, aligned; no page is larger */
     FOLDER_SHOWN = 300, /* bytes of a folder's name in a message */
 };
 
@@ -30,17 +30,17 @@ struct row_pages {
     size_t waiting, buffer_rows;
     double *x; /* the mapping */
     size_t bytes, block_doubles;
-    size_t kept[BLOCKS_KEPT]; /* blocks in memory, SIZE_MAX: none */
+    size_t kept[BLOCKS_KEPT]; /* blocks in memory; SIZE_MAX: none */
     size_t oldest, last;      /* index in kept of the block to release next; the block visited last */
 };
 
-static hfsad_status refuse(const row_pages *p, const char *what, hfsad_error *err)
+static hfsad_status scratch_error(const row_pages *p, const char *what, hfsad_error *err)
 {
     return error_set(err, HFSAD_ERROR_IO, "%.*s: a scratch file for the rows cannot be %s there: %s", FOLDER_SHOWN,
                      p->folder, what, strerror(errno));
 }
 
-/* Not every file system has files without a name from the start. */
+/* Some file systems cannot create a file without a name. */
 static int open_scratch(const char *folder)
 {
     const int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -81,7 +81,7 @@ hfsad_status pages_create(row_pages **out, const char *folder, size_t F, hfsad_e
     if (!p->folder || !p->buffer)
         status = error_memory(err, p->buffer_rows * bytes, "a table of rows");
     else if ((p->file = open_scratch(folder)) < 0)
-        status = refuse(p, "made", err);
+        status = scratch_error(p, "made", err);
     if (status)
         pages_free(p);
     else
@@ -123,7 +123,7 @@ static hfsad_status write_out(row_pages *p, hfsad_error *err)
         if (written < 0 && errno == EINTR)
             continue;
         if (written < 0)
-            return refuse(p, "written", err);
+            return scratch_error(p, "written", err);
         from += written;
         left -= (size_t)written;
     }
@@ -151,7 +151,7 @@ hfsad_status pages_map(row_pages *p, double **x, hfsad_error *err)
     p->bytes = p->n_rows * p->F * sizeof *p->x;
     void *mapping = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, p->file, 0);
     if (mapping == MAP_FAILED)
-        return refuse(p, "mapped", err);
+        return scratch_error(p, "mapped", err);
     close(p->file);
     p->file = -1;
     *x = p->x = mapping;
@@ -163,8 +163,8 @@ void pages_seal(row_pages *p)
     (void)mprotect(p->x, p->bytes, PROT_READ);
 }
 
-/* Pages that reading a block loads. Its ends may belong to its neighbours too, which then load them again. Nothing
- * beyond the last block. */
+/* The pages that reading a block loads. Pages at its ends may be shared with its neighbours, which then load them
+ * again. Nothing is loaded beyond the last block. */
 static void advise(const row_pages *p, size_t block, int advice)
 {
     const uintptr_t x = (uintptr_t)p->x, end_of_all = x + p->bytes, size = p->block_doubles * sizeof *p->x;
@@ -195,7 +195,7 @@ static void enter(row_pages *p, size_t block)
         advise(p, p->kept[p->oldest], MADV_DONTNEED);
     p->kept[p->oldest] = block;
     p->oldest = (p->oldest + 1) % BLOCKS_KEPT;
-    /* sweeps go back and forth; a disk does better when it hears of the next block early */
+    /* sweeps alternate their direction; a disk is faster if the next block is announced early */
     if (block == p->last + 1)
         advise(p, block + 1, MADV_WILLNEED);
     else if (block + 1 == p->last && block > 0)

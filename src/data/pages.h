@@ -11,23 +11,23 @@
 
 typedef struct row_pages row_pages;
 
-/* A file for rows of F numbers in a folder, which must exist. */
+/* Creates a file for rows of F numbers in a folder, which must exist. */
 hfsad_status pages_create(row_pages **p, const char *folder, size_t F, hfsad_error *err);
 void pages_free(row_pages *p);
 const char *pages_folder(const row_pages *p);
 
-/* Room for the next row, which pages_commit then keeps; before pages_map. */
+/* Room for the next row, which pages_commit then stores; called before pages_map. */
 double *pages_next(row_pages *p);
 hfsad_status pages_commit(row_pages *p, hfsad_error *err);
 
-/* All rows, at least one, one after the other; they may be written to until pages_seal. */
+/* Maps all rows (at least one), one after the other; they may be written until pages_seal. */
 hfsad_status pages_map(row_pages *p, double **x, hfsad_error *err);
 void pages_seal(row_pages *p);
 
-/* Before a row is read: F numbers of the mapping from `row` on. The rows that the last few calls named stay in memory;
- * the others may be read as well, and count as memory in use until their turn comes again. */
+/* Called before a row is read: F numbers of the mapping from `row` on. The rows of the last few calls stay in memory.
+ * Other rows can be read too; they then count as memory in use until their block is released. */
 void pages_visit(row_pages *p, const double *row);
-/* Nobody reads for a while: gives all of it back. */
+/* Releases all memory of the mapping, because no reader needs it for a while. */
 void pages_leave(row_pages *p);
 
 #endif

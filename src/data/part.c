@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* ---- may the data be read in parts ---- */
+/* ---- whether the data can be read in parts ---- */
 
-/* What two ranks that see the same files have alike; 0: they cannot be read in parts. */
+/* A hash that is equal on ranks that see the same files; 0: the files cannot be read in parts. */
 static uint64_t folder_sign(const char *path)
 {
     folder_tree t;
@@ -77,13 +77,13 @@ bool part_reads_file(const intake *in, const folder_tree *t, size_t i)
 
 /* ---- one tree ---- */
 
-/* What a rank says first. */
+/* The first message of a rank. */
 typedef struct {
     size_t bytes, rows, clients;
     bool weights;
 } part_head;
 
-/* The rank of every client. */
+/* Sets the rank of every client. */
 static hfsad_status find_owners(const intake *in, unsigned *owner)
 {
     const dataset_builder *b = in->builder;
@@ -110,7 +110,7 @@ typedef struct {
     size_t size, capacity;
 } part_text;
 
-static bool put(part_text *t, const void *bytes, size_t size)
+static bool put_bytes(part_text *t, const void *bytes, size_t size)
 {
     if (!alloc_grow((void **)&t->bytes, &t->capacity, t->size + size, 1))
         return false;
@@ -119,7 +119,7 @@ static bool put(part_text *t, const void *bytes, size_t size)
     return true;
 }
 
-/* Names of the inner nodes down to this one, with slashes. */
+/* Writes the names of the inner nodes down to this one, with slashes. */
 static bool put_path(part_text *t, const dataset_builder *b, uint32_t at)
 {
     uint32_t up[HFSAD_TIERS_MAX] = {0};
@@ -129,13 +129,13 @@ static bool put_path(part_text *t, const dataset_builder *b, uint32_t at)
         up[levels++] = at;
     while (levels-- > 0 && done) {
         const char *name = b->segments.text + b->branches[up[levels]].name;
-        done = put(t, name, strlen(name)) && (!levels || put(t, "/", 1));
+        done = put_bytes(t, name, strlen(name)) && (!levels || put_bytes(t, "/", 1));
     }
-    return done && put(t, "", 1);
+    return done && put_bytes(t, "", 1);
 }
 
-/* The clients in order of first appearance: the number of rows, whether the path is another than that of the client
- * before, the path then, the name. */
+/* The clients in order of first appearance: the number of rows, whether the path differs from the previous client's,
+ * the path if it does, the name. */
 static bool put_clients(part_text *t, const dataset_builder *b)
 {
     bool done = true;
@@ -143,13 +143,13 @@ static bool put_clients(part_text *t, const dataset_builder *b)
         const leaf_note *n = &b->clients[c];
         const char *name = b->names.text + n->name;
         const bool other = c == 0 || n->parent != n[-1].parent;
-        done = put(t, &n->n_rows, sizeof n->n_rows) && put(t, other ? "1" : "0", 1) &&
-               (!other || put_path(t, b, n->parent)) && put(t, name, strlen(name) + 1);
+        done = put_bytes(t, &n->n_rows, sizeof n->n_rows) && put_bytes(t, other ? "1" : "0", 1) &&
+               (!other || put_path(t, b, n->parent)) && put_bytes(t, name, strlen(name) + 1);
     }
     return done;
 }
 
-/* Adds the clients that a rank has found; number: their indices, if this is the rank. */
+/* Adds the clients that a rank has found; number: receives their indices, if this process is that rank. */
 static hfsad_status meet_clients(dataset_builder *g, const char *at, const part_head *head, uint32_t *number,
                                  hfsad_error *err)
 {
@@ -183,8 +183,8 @@ static void gather_heads(part_head *heads, const part_head *own)
     group->gather(group->context, own, sizes, heads);
 }
 
-/* The clients of all ranks, in the order in which one that reads all lines would meet them. number: those that this
- * rank has met. */
+/* Merges the clients of all ranks, in the order in which a rank that reads all lines would find them. number: indices
+ * of the clients that this rank has found. */
 static hfsad_status join_trees(const intake *in, const part_head *heads, const part_text *own, dataset_builder *g,
                                uint32_t *number)
 {
@@ -209,9 +209,9 @@ static hfsad_status join_trees(const intake *in, const part_head *heads, const p
 typedef struct {
     const dataset_builder *from;
     dataset_builder *to;
-    const uint32_t *number; /* of the clients of `from` */
-    const unsigned *owner;  /* of the clients of `to` */
-    size_t width;           /* of a row on its way: client, y, weight, x */
+    const uint32_t *number; /* for the clients of `from` */
+    const unsigned *owner;  /* for the clients of `to` */
+    size_t width;           /* numbers of a row in transit: client, y, weight, x */
     double *sent, *heard;
     size_t out[RANKS_MOST], in[RANKS_MOST], none[RANKS_MOST];
 } row_mover;
@@ -222,7 +222,7 @@ static void append(row_mover *m, uint32_t client, double y, double weight, const
     double *to = builder_next_row(b);
     memcpy(to, x, b->M * sizeof *x);
     if (b->clients[client].line == 0) {
-        b->clients[client].line = 1; /* not a line any more: it has a row */
+        b->clients[client].line = 1; /* no longer a line number: marks that the client has a row */
         b->clients[client].n = dot8(b->M, x, x);
     }
     b->client_of[b->n_rows] = client;
@@ -252,7 +252,7 @@ static void pack(row_mover *m, size_t first, size_t count)
     }
 }
 
-/* The rows of rank s from `first` on to their ranks. */
+/* Sends the rows of rank s from `first` on to their ranks. */
 static void move_some(row_mover *m, unsigned s, size_t first, size_t count)
 {
     const rank_group *group = ranks();
@@ -275,7 +275,7 @@ static void move_some(row_mover *m, unsigned s, size_t first, size_t count)
     m->in[s] = 0;
 }
 
-/* One rank after the other sends, so that a client's rows arrive in the order of the file. */
+/* The ranks send one after the other, so that a client's rows arrive in the order of the file. */
 static hfsad_status move_rows(row_mover *m, const part_head *heads, hfsad_error *err)
 {
     enum { WAVE_BYTES = 1 << 28 };
@@ -333,7 +333,7 @@ static hfsad_status join_lines(intake *in, const part_head *heads, const part_te
     if (!status)
         status = dataset_builder_create(&g, from->M, in->err);
     if (ranks_any(status != HFSAD_OK) || (status = join_trees(in, heads, text, g, number)))
-        goto over; /* the tree is the same everywhere, and so is what is wrong with it */
+        goto over; /* the tree is the same on all ranks, and so is its error */
     owner = alloc_zero(g->n_clients + 1, sizeof *owner);
     in->builder = g;
     status = owner ? find_owners(in, owner) : error_memory(in->err, g->n_clients * 4, "the parts of the ranks");
@@ -362,7 +362,7 @@ over:
     return status;
 }
 
-/* Every rank has begun all clients, in the same order; the number of rows is known to the rank that read them. */
+/* Every rank has begun all clients in the same order; only the rank that read a client's rows knows their number. */
 static hfsad_status join_files(intake *in, const part_head *heads)
 {
     const rank_group *group = ranks();

@@ -1,8 +1,8 @@
 /*
- * Several ranks (base/ranks.h) that read a part of the data each: of a CSV file the lines of a range of bytes, of a
- * folder tree the files of their clients. Every rank then has the whole tree, with the names and the number of rows of
- * all clients, and the rows of the clients of its units (shares.h). The rows have the places that they would have if
- * all were here, in memory that is taken when it is touched.
+ * Several ranks (base/ranks.h) read a part of the data each: the lines in a range of bytes of a CSV file, or the files
+ * of their clients in a folder tree. Afterwards every rank has the whole tree, with the names and numbers of rows of
+ * all clients, and the rows of the clients in its units (shares.h). These rows have the places that they would have
+ * among all rows; memory for the other places is reserved and never touched.
  */
 #ifndef HFSAD_DATA_PART_H
 #define HFSAD_DATA_PART_H
@@ -10,25 +10,27 @@
 #include "data/folder.h"
 #include "data/intake.h"
 
-/* What the number of a model's coordinates follows from, together with the features: units depend on it. */
+/* Determines, with the number of features, how many coordinates a model has; the units depend on it. */
 typedef struct {
-    bool possible; /* the caller can work with rows that are not here */
+    bool possible; /* the caller can work without the rows of other ranks */
     bool intercept;
     size_t scores; /* 0 counts as 1 */
 } part_model;
 
-/* All ranks call these three. */
+/* All ranks call these functions together. */
 
-/* *d is NULL, and the caller reads all of it, if the data cannot be read in parts, if the ranks see different files, or
- * if they have an error: a reader of the whole data can report it. */
+/* *d is NULL, and the caller reads all data, if the data cannot be read in parts, the ranks see different files, or a
+ * rank has an error: a reader of all data can report it. */
 hfsad_status dataset_read_part(dataset **d, const char *path, const table_settings *table, bool as_rows,
                                const part_model *model, hfsad_error *err);
-/* Whether all ranks can read their part: the same file, or the same files. */
+/* Whether all ranks can read their part: they see the same file, or the same files. */
 bool part_begin(intake *in, const char *path, const table_settings *table, const part_model *model);
-/* After reading: the trees become one, and rows go to their rank. lines: of one file; otherwise of a folder tree. */
+/* Called after reading: merges the trees, and sends rows to their rank. lines: the data are one file; otherwise a
+ * folder tree. */
 hfsad_status part_join(intake *in, bool lines);
 
-/* Whether this rank reads file i of the tree: also the first, which the others must agree with. */
+/* Whether this rank reads file i of the tree. Every rank reads the first file, because other files are compared with
+ * it. */
 bool part_reads_file(const intake *in, const folder_tree *t, size_t i);
 
 #endif

@@ -1,10 +1,12 @@
-/* Whatever a spec's `data` names: one file of the whole federation, or a folder with a file for every client. */
+/* Reads the input that a spec's `data` names: one file of the whole federation, or a folder with a file for every
+ * client. */
 #define _DEFAULT_SOURCE /* stat */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/ranks.h"
 #include "base/read_file.h"
 #include "data/folder.h"
+#include "data/generated.h"
 #include "data/part.h"
 
 #include <assert.h>
@@ -15,7 +17,7 @@
 static hfsad_status take_file(intake *in, const data_format *format, const char *path)
 {
     if (in->scanning && !format->text)
-        return HFSAD_OK; /* numbers without names: no category, no hole */
+        return HFSAD_OK; /* numbers without names have no categories and no missing values */
     file_bytes f;
     hfsad_status status = bytes_open(&f, path, format->text, format->expected, in->err);
     if (!status)
@@ -41,7 +43,7 @@ static hfsad_status take_client(intake *in, const folder_tree *t, const tree_fil
     return status;
 }
 
-/* Another rank reads it. */
+/* Skips a file that another rank reads. */
 static hfsad_status skip_client(intake *in, const folder_tree *t, const tree_file *f)
 {
     const char *path = t->folders[f->folder].path;
@@ -63,7 +65,7 @@ static hfsad_status take_tree(intake *in, const folder_tree *t, const char *top)
     hfsad_status status = HFSAD_OK;
     for (size_t i = 0; i < t->n_files && !status; i++)
         status = part_reads_file(in, t, i) ? take_client(in, t, &t->files[i], top) : skip_client(in, t, &t->files[i]);
-    assert(status || in->scanning || in->builder); /* a folder without files and without folders is refused */
+    assert(status || in->scanning || in->builder); /* a folder without files and folders is refused */
     free(paths);
     return status;
 }
@@ -105,7 +107,7 @@ hfsad_status dataset_read_part(dataset **d, const char *path, const table_settin
     if (!status)
         status = columns_need_scan(&in.memory, &in.table) ? HFSAD_ERROR_INPUT : take_any(&in, path);
     const bool whole_file = status || !in.n_folders;
-    if (ranks_any(status != HFSAD_OK || builder_is_sparse(in.builder))) /* one that reads all can say what is wrong */
+    if (ranks_any(status != HFSAD_OK || builder_is_sparse(in.builder))) /* reading all data reports the error */
         status = HFSAD_ERROR_INPUT;
     else
         status = part_join(&in, whole_file);
@@ -130,7 +132,7 @@ static hfsad_status scan_and_take(intake *in, const char *path)
     return status ? status : take_any(in, path);
 }
 
-/* Each column of text is met once: from then on it is a category. */
+/* Each column of text is found once; from then on it is a category. */
 static hfsad_status read_all(intake in, dataset **d, const char *path, const table_settings *table, bool as_rows)
 {
     hfsad_status status = intake_open(&in, table);
@@ -147,6 +149,8 @@ static hfsad_status read_all(intake in, dataset **d, const char *path, const tab
 hfsad_status dataset_read_table(dataset **d, const char *path, const table_settings *table, bool as_rows,
                                 hfsad_error *err)
 {
+    if (is_command(path))
+        return generated_read(d, path, table, as_rows, err);
     return read_all((intake){.err = err}, d, path, table, as_rows);
 }
 
@@ -157,10 +161,12 @@ hfsad_status dataset_read(dataset **d, const char *path, bool as_rows, hfsad_err
 
 hfsad_status dataset_read_inputs(dataset **d, const char *path, const table_settings *table, hfsad_error *err)
 {
+    if (is_command(path))
+        return generated_read(d, path, NULL, true, err);
     return read_all((intake){.err = err, .y_optional = true}, d, path, table, true);
 }
 
-/* The rows of one client do not tell what the others' have. */
+/* The rows of one client do not show what the other clients' rows contain. */
 static hfsad_status check_alone(const intake *in)
 {
     if (in->table.missing == MISSING_MEAN && !in->table.means)
@@ -181,6 +187,8 @@ static hfsad_status check_alone(const intake *in)
 hfsad_status dataset_read_client(dataset **d, const char *file, const table_settings *table, const char *path,
                                  const char *name, const char *scratch, hfsad_error *err)
 {
+    if (!name && is_command(file))
+        return generated_read(d, file, table, true, err);
     if (!name)
         return read_all((intake){.err = err, .scratch = scratch}, d, file, table, true);
     size_t stem;

@@ -1,12 +1,12 @@
 /*
- * Tables in JSON, as pandas and R's jsonlite write them. The table is put into the form of a CSV file in memory, which
- * is then read as one, so columns, categories and holes mean the same. Forms:
+ * Tables in JSON, as pandas and R's jsonlite write them. The table is converted to CSV in memory and read as CSV, so
+ * that columns, categories and missing values mean the same. Forms:
  *
- *     [{"y": 1, "x": 2}, ...]                        records; also one after the other, a line each
+ *     [{"y": 1, "x": 2}, ...]                        records; also JSON lines, one record per line
  *     {"y": [1, ...], "x": [2, ...]}                 columns
  *     {"y": {"0": 1, ...}, "x": {"0": 2, ...}}       columns with row labels, which are skipped
- *     {"columns": ["y", "x"], "data": [[1, 2], ...]} rows below a head
- *     {"schema": ..., "data": [{"y": 1}, ...]}       records below a schema
+ *     {"columns": ["y", "x"], "data": [[1, 2], ...]} rows with a header
+ *     {"schema": ..., "data": [{"y": 1}, ...]}       records with a schema
  */
 #define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "base/error.h"
@@ -24,7 +24,7 @@ typedef struct {
     FILE *to;
     const char **names;
     size_t count, room;
-    const cJSON **cells; /* of a record, count of them */
+    const cJSON **cells; /* count values of a record */
     bool nested, no_memory;
 } json_table;
 
@@ -39,7 +39,7 @@ static void put_text(FILE *o, const char *text)
     for (; *text; text++) {
         if (*text == '"')
             fputc('"', o);
-        fputc(*text == '\n' || *text == '\r' ? ' ' : *text, o); /* a field ends on the line on which it begins */
+        fputc(*text == '\n' || *text == '\r' ? ' ' : *text, o); /* a field must end on the line on which it begins */
     }
     fputc('"', o);
 }
@@ -58,13 +58,13 @@ static void put_cell(json_table *t, const cJSON *cell, bool first)
         t->nested = true;
 }
 
-/* "_row" is what jsonlite calls the row labels of R. */
+/* jsonlite calls the row labels of R "_row". */
 static bool is_label(const char *name)
 {
     return !strcmp(name, "_row");
 }
 
-/* The column of this name, a new one if there is none; near: where it is likely to be. */
+/* The column with this name; a new name adds a column. near: its likely place. */
 static size_t column_of(json_table *t, const char *name, size_t near)
 {
     if (near < t->count && !strcmp(t->names[near], name))
@@ -89,7 +89,7 @@ static size_t column_of(json_table *t, const char *name, size_t near)
     return t->count++;
 }
 
-static void put_head(json_table *t)
+static void put_header(json_table *t)
 {
     for (size_t i = 0; i < t->count; i++) {
         fputs(i ? "," : "", t->to);
@@ -111,7 +111,7 @@ static void put_records(json_table *t, const cJSON *list, const char *skipped)
                 near = column_of(t, cell->string, near) + 1;
         }
     }
-    put_head(t);
+    put_header(t);
     if (t->no_memory || !t->cells)
         return;
     cJSON_ArrayForEach(record, list)
@@ -132,7 +132,7 @@ static void put_records(json_table *t, const cJSON *list, const char *skipped)
     }
 }
 
-/* An object of lists, or of objects by row labels; all of the same length. */
+/* Reads an object of lists, or of objects with row labels; all must have the same length. */
 static void put_columns(json_table *t, const cJSON *root)
 {
     const cJSON *column;
@@ -148,7 +148,7 @@ static void put_columns(json_table *t, const cJSON *root)
             return;
         t->cells[at] = column->child;
     }
-    put_head(t);
+    put_header(t);
     for (int r = 0; r < rows && !t->nested; r++) {
         for (size_t i = 0; i < t->count; i++) {
             put_cell(t, t->cells[i], i == 0);
@@ -168,7 +168,7 @@ static void put_rows(json_table *t, const cJSON *head, const cJSON *rows)
             column_of(t, item->valuestring, t->count);
     }
     t->nested = t->nested || t->count != (size_t)cJSON_GetArraySize(head);
-    put_head(t);
+    put_header(t);
     cJSON_ArrayForEach(row, rows)
     {
         t->nested = t->nested || (size_t)cJSON_GetArraySize(row) != t->count;
@@ -205,7 +205,7 @@ static void put_table(json_table *t, cJSON *root, cJSON *list)
         put_records(t, list, NULL);
 }
 
-/* One value after the other, as in JSON lines; NULL: not JSON, *at: where. */
+/* Parses one value after the other, as in JSON lines; NULL: not JSON, and *at is the place. */
 static cJSON *parse_all(const char *bytes, size_t size, size_t *at)
 {
     cJSON *list = cJSON_CreateArray();
@@ -227,7 +227,7 @@ static cJSON *parse_all(const char *bytes, size_t size, size_t *at)
     return list;
 }
 
-static hfsad_status refuse(const intake *in, const char *bytes, size_t at, const char *name)
+static hfsad_status refuse_json(const intake *in, const char *bytes, size_t at, const char *name)
 {
     size_t line = 1;
     for (size_t i = 0; i < at; i++)
@@ -247,7 +247,7 @@ static hfsad_status records_take(intake *in, file_bytes *from, const char *name)
     cJSON *root = cJSON_GetArrayItem(list, 0);
     if (!list || !(cJSON_IsArray(root) || cJSON_IsObject(root))) {
         cJSON_Delete(list);
-        return refuse(in, start, at < length ? at : 0, name);
+        return refuse_json(in, start, at < length ? at : 0, name);
     }
     char *text = NULL;
     json_table t = {.to = open_memstream(&text, &size)};

@@ -1,4 +1,4 @@
-/* Rows of a client, one at a time, for set-up and slow paths. The kernels have their own (rows_body.h). */
+/* A client's rows, one at a time, for set-up and slow paths. The kernels have their own code (rows_body.h). */
 #include "data/rows.h"
 
 #include "math/dot.h"

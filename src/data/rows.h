@@ -1,11 +1,10 @@
-/* One client's rows: products with a row, sums over rows. Dense, sparse or paged from a disk. */
+/* One client's rows: products with a row, sums over rows. Rows are dense, sparse or paged from a disk. */
 #ifndef HFSAD_DATA_ROWS_H
 #define HFSAD_DATA_ROWS_H
 
 #include "data/dataset.h"
 
-/* Start of a row's values in rows->x. Every reader calls this first, so that rows on a disk can be paged.
- */
+/* Start of a row's values in rows->x. Every reader calls this first, so that rows on a disk are paged in. */
 static inline size_t row_from(const client_rows *rows, size_t r)
 {
     if (rows->start)
@@ -15,18 +14,18 @@ static inline size_t row_from(const client_rows *rows, size_t r)
     return r * rows->F;
 }
 
-/* What most of the files need of a row: <x, w> and w += a x. */
+/* The operations on a row that most files need: <x, w> and w += a x. */
 double row_dot(const client_rows *rows, size_t r, const double *w);
 void row_add(const client_rows *rows, size_t r, double a, double *w);
 /* w_m += a x_m scale_m */
 void row_add_scaled(const client_rows *rows, size_t r, double a, const double *scale, double *w);
 /* The same with the squares of x. */
 void row_add_squares(const client_rows *rows, size_t r, double a, double *sum);
-/* |x|^2, the intercept's column included. */
+/* |x|^2, including the intercept's column. */
 double row_norm2(const client_rows *rows, size_t r);
-/* The rows' weights added up. */
+/* Sum of the rows' weights. */
 double rows_weight(const client_rows *rows);
-/* The row as M plain numbers. */
+/* Writes the row as M plain numbers. */
 void row_spread(const client_rows *rows, size_t r, size_t M, double *x);
 
 static inline double row_weight(const client_rows *rows, size_t r)

@@ -20,8 +20,8 @@ static size_t row_length(const row_table *t, size_t r)
     return t->start ? t->start[r + 1] - t->start[r] : t->F;
 }
 
-/* Marks the rows that go; the client's name is the stream, so that other clients do not matter. */
-static void draw(const dataset *d, double share, uint64_t seed, uint8_t *goes, size_t *order)
+/* Marks the rows to move. The client's name selects the random stream, so that other clients do not matter. */
+static void draw_heldout(const dataset *d, double share, uint64_t seed, uint8_t *goes, size_t *order)
 {
     char name[HFSAD_TIERS_MAX * 256 + 8] = "held/";
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
@@ -55,8 +55,8 @@ static bool take_table(dataset *held, const dataset *d, size_t rows, size_t numb
     return h->first && h->x && h->y && (!t->start || (h->start && h->column)) && (!t->weight || h->weight);
 }
 
-/* Row r of `from`, whose numbers begin at `at`, becomes the next row of `to`, which may be the same table; the target
- * then comes before row r. */
+/* Copies row r of `from`, whose numbers begin at `at`, to the next row of `to`. Both may be the same table; the target
+ * is then before row r. */
 typedef struct {
     size_t rows, numbers;
 } fill_state;
@@ -83,7 +83,7 @@ static void part(dataset *d, dataset *held, const uint8_t *goes)
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
         const size_t end = t->first[leaf + 1];
         for (; r < end; r++) {
-            /* start[r + 1] may be overwritten by the row's own move, so the end is read first */
+            /* Moving the row may overwrite start[r + 1], so the end is read first. */
             at = next;
             next = t->start ? t->start[r + 1] : at + t->F;
             if (goes[r])
@@ -110,7 +110,7 @@ hfsad_status dataset_split(dataset *d, double share, uint64_t seed, dataset **he
     hfsad_status status = HFSAD_OK;
     size_t rows = 0, numbers = 0;
     if (goes && order && made) {
-        draw(d, share, seed, goes, order);
+        draw_heldout(d, share, seed, goes, order);
         for (size_t r = 0; r < d->n_rows; r++) {
             rows += goes[r];
             numbers += goes[r] ? row_length(&d->rows, r) : 0;

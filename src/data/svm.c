@@ -1,8 +1,8 @@
 /*
- * LIBSVM text to sparse rows: `label index:value …`, indices start at 1 and increase, # begins a comment.
+ * Reads LIBSVM text into sparse rows: `label index:value …`; indices start at 1 and increase; # begins a comment.
  *
- * In a file of the whole federation the comment at the end of a row is the path of its client, so that each name
- * belongs to one client of one edge, as in a folder tree. Numbers are read as in CSV (parse_number.c).
+ * In a file of the whole federation the comment at the end of a row is the path of its client. Numbers are read as in
+ * CSV (parse_number.c).
  */
 #include "data/svm.h"
 
@@ -19,23 +19,23 @@
 #define EXPECTED_PAIR "expected index:value such as 3:0.25"
 
 enum {
-    ROW_BYTES = 2,   /* a label and a line end, at least */
-    ENTRY_BYTES = 4, /* a space, an index, a colon and a value, at least */
+    ROW_BYTES = 2,   /* least size of a row: a label and a line end */
+    ENTRY_BYTES = 4, /* least size of an entry: a space, an index, a colon and a value */
 };
 
-/* An index becomes a column of 32 bits, and the number of features one more. */
+/* Upper limit on an index: columns have 32 bits, and the number of features is one more. */
 static const uint64_t INDEX_MOST = 0xfffffffe;
 
 typedef struct {
     const char *name;
-    const char *at, *end; /* the byte to be read next, the end of the file */
+    const char *at, *end; /* next byte to read; end of the file */
     const char *line_start, *body;
     size_t line;
     intake *in;
 } reader;
 
-__attribute__((format(printf, 3, 4))) static hfsad_status refuse(const reader *r, const char *where, const char *format,
-                                                                 ...)
+__attribute__((format(printf, 3, 4))) static hfsad_status refuse_text(const reader *r, const char *where,
+                                                                      const char *format, ...)
 {
     char text[sizeof r->in->err->message];
     va_list args;
@@ -85,17 +85,17 @@ static hfsad_status refuse_number(const reader *r, const char *start, bool label
     excerpt(shown, word);
     const size_t sign = word.length > 0 && (word.text[0] == '-' || word.text[0] == '+');
     if (isinf(value))
-        return refuse(r, start, "the %s \"%s\" is too large for a double; expected a finite number", what, shown);
+        return refuse_text(r, start, "the %s \"%s\" is too large for a double; expected a finite number", what, shown);
     if (word.length - sign >= 3 &&
         (strncasecmp(word.text + sign, "nan", 3) == 0 || strncasecmp(word.text + sign, "inf", 3) == 0))
-        return refuse(r, start, "the %s \"%s\" is not finite; expected a finite number", what, shown);
+        return refuse_text(r, start, "the %s \"%s\" is not finite; expected a finite number", what, shown);
     if (label)
-        return refuse(
+        return refuse_text(
             r, start,
             "the label \"%s\" is not a number; expected LIBSVM text such as 1.5 3:0.2 (the name of a CSV file "
             "ends in .csv)",
             shown);
-    return refuse(r, start, "the value \"%s\" is not a number; expected a number such as -1.25 or 3e-4", shown);
+    return refuse_text(r, start, "the value \"%s\" is not a number; expected a number such as -1.25 or 3e-4", shown);
 }
 
 static hfsad_status read_number(reader *r, bool label, double *value)
@@ -113,12 +113,12 @@ static hfsad_status refuse_pair(const reader *r, const char *start)
     char shown[EXCERPT_SIZE];
     const slice word = word_at(r, start);
     if (word.length >= 4 && memcmp(word.text, "qid:", 4) == 0)
-        return refuse(r, start, "\"%s\": queries (qid) are for ranking and not supported; remove them",
-                      excerpt(shown, word));
-    return refuse(r, start, "\"%s\" is not a pair; " EXPECTED_PAIR, excerpt(shown, word));
+        return refuse_text(r, start, "\"%s\": queries (qid) are for ranking and not supported; remove them",
+                           excerpt(shown, word));
+    return refuse_text(r, start, "\"%s\" is not a pair; " EXPECTED_PAIR, excerpt(shown, word));
 }
 
-/* The index and the colon behind it. before: the index to the left, or 0. */
+/* Reads an index and the colon after it. before: the previous index, or 0. */
 static hfsad_status read_index(reader *r, uint64_t before, uint64_t *index)
 {
     const char *start = r->at, *p = start;
@@ -129,18 +129,18 @@ static hfsad_status read_index(reader *r, uint64_t before, uint64_t *index)
     if (p == start || p == r->end || *p != ':')
         return refuse_pair(r, start);
     if (value == 0)
-        return refuse(r, start, "index 0; indices are counted from 1");
+        return refuse_text(r, start, "index 0; indices are counted from 1");
     if (value > INDEX_MOST) {
         char shown[EXCERPT_SIZE];
-        return refuse(r, start, "the index %s is too large; expected at most %llu",
-                      excerpt(shown, (slice){start, (size_t)(p - start)}), (unsigned long long)INDEX_MOST);
+        return refuse_text(r, start, "the index %s is too large; expected at most %llu",
+                           excerpt(shown, (slice){start, (size_t)(p - start)}), (unsigned long long)INDEX_MOST);
     }
     if (value <= before)
-        return refuse(r, start, "index %llu after index %llu; expected increasing indices", (unsigned long long)value,
-                      (unsigned long long)before);
+        return refuse_text(r, start, "index %llu after index %llu; expected increasing indices",
+                           (unsigned long long)value, (unsigned long long)before);
     r->at = p + 1;
     if (at_word_end(r, r->at))
-        return refuse(r, start, "index %llu without a value; " EXPECTED_PAIR, (unsigned long long)value);
+        return refuse_text(r, start, "index %llu without a value; " EXPECTED_PAIR, (unsigned long long)value);
     *index = value;
     return HFSAD_OK;
 }
@@ -172,7 +172,7 @@ static hfsad_status read_pairs(reader *r)
     }
 }
 
-/* The client that the comment names. */
+/* Sets the client that the comment names. */
 static hfsad_status read_client(reader *r, builder_entry *entry)
 {
     const char *start = r->at, *end = line_end(r);
@@ -183,16 +183,17 @@ static hfsad_status read_client(reader *r, builder_entry *entry)
     while (end > start && is_space(end[-1]))
         end--;
     if (start == end)
-        return refuse(r, start,
-                      "no client at the end of the row; expected its name as a comment, such as 1.5 3:0.2 17:1 # "
-                      "edge1/client7, a folder with a file for every client, or data: {split: {clients: 10}}");
+        return refuse_text(r, start,
+                           "no client at the end of the row; expected its name as a comment, such as 1.5 3:0.2 17:1 # "
+                           "edge1/client7, a folder with a file for every client, or data: {split: {clients: 10}}");
     const char *name = end;
     while (name > start && name[-1] != '/')
         name--;
     entry->client = (slice){name, (size_t)(end - name)};
     entry->path = (slice){start, name > start ? (size_t)(name - start) - 1 : 0};
-    if (name == start + 1) /* "/client": an empty name before the slash, not the cloud */
-        return refuse(r, start, "an empty name before the slash; expected a client such as edge1/client7 or client7");
+    if (name == start + 1) /* "/client" has an empty name before the slash; it does not mean the cloud */
+        return refuse_text(r, start,
+                           "an empty name before the slash; expected a client such as edge1/client7 or client7");
     entry->edge_column = (size_t)(start - r->line_start) + 1;
     entry->client_column = (size_t)(name - r->line_start) + 1;
     return HFSAD_OK;

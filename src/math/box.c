@@ -19,8 +19,6 @@
 
 #define BOX_FN static
 #define box_loss hfsad_loss_value
-#define box_slope hfsad_loss_slope
-#define box_row_slope loss_row_slope
 #include "math/box_body.h"
 
 size_t box_scratch(size_t M)

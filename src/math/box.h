@@ -7,7 +7,7 @@
 /* Doubles of scratch for box_prox. */
 size_t box_scratch(size_t M);
 
-/* What is minimised along x: a loss, or phase retrieval's majorant around an anchor (loss_phase.h). */
+/* The function that is minimised along x: a loss, or phase retrieval's majorant around an anchor (loss_phase.h). */
 typedef struct {
     const hfsad_loss *loss;
     double y;

@@ -1,19 +1,19 @@
-/* The search of box.c, for the processor and for a device: the including file defines BOX_FN, how its functions are
- * declared, and box_loss, box_slope and box_row_slope, of a loss. A device has no majorants. */
+/* The search of box.c, for the processor and for a device. The including file defines BOX_FN (how functions are
+ * declared) and box_loss of a loss. A device has no majorants. */
 #ifndef HFSAD_MATH_BOX_BODY_H
 #define HFSAD_MATH_BOX_BODY_H
 
 #include "math/box.h"
 #include "math/losses.h"
 
-/* A coordinate becomes free, or leaves for its other bound, as t grows past `at`. */
+/* An event: a coordinate becomes free, or reaches its other bound, as t grows past `at`. */
 typedef struct {
     double at;
-    double m; /* 2 * coordinate + (1 if it leaves); a double, because events are stored in the caller's doubles */
+    double m; /* 2 * coordinate + (1 if it reaches a bound); a double, because events are stored as doubles */
 } event;
 
-/* A sum that terms enter and leave again. The rounding error of each addition is kept, so that large terms do not
- * remove digits of small ones when they leave. */
+/* A sum to which terms are added and from which they are removed again. It keeps the rounding error of each addition,
+ * so that large terms do not destroy digits of small ones when they are removed. */
 typedef struct {
     double high, low;
 } exact_sum;
@@ -67,9 +67,9 @@ BOX_FN double clip(double a, double bound)
     return a < -bound ? -bound : a > bound ? bound : a;
 }
 
-/* What is known between two events. */
+/* The state between two events. */
 typedef struct {
-    double s, n, cost; /* s_F, n_F, and C = sum over the others of (w - v)^2 */
+    double s, n, cost; /* s_F, n_F, and C = sum over the fixed coordinates of (w - v)^2 */
 } segment;
 
 typedef struct {
@@ -94,11 +94,11 @@ BOX_FN double convex_t(const scalar_loss *law, double sigma, segment g)
         return majorant_least_slope(law->y, *law->anchor, g.s) / sigma;
 #endif
     if (g.n > 0)
-        return box_row_slope(law->loss, law->y, g.s, g.n / sigma, g.s) / sigma;
-    return box_slope(law->loss, law->y, nextafter(g.s, -INFINITY)) / sigma;
+        return loss_row_slope(law->loss, law->y, g.s, g.n / sigma, g.s) / sigma;
+    return loss_slope(law->loss, law->y, nextafter(g.s, -INFINITY)) / sigma;
 }
 
-/* The stationary t of phase retrieval's scalar problem (s, n), not cut; returns how many. */
+/* The stationary t of phase retrieval's scalar problem (s, n), not clipped; returns their number. */
 BOX_FN size_t stationary(const scalar_loss *law, double sigma, segment g, double t[4])
 {
     if (!(g.n > 0))
@@ -130,7 +130,7 @@ BOX_FN segment segment_of(const running *r)
     return (segment){sum_value(&r->s), fmax(sum_value(&r->n), 0), fmax(sum_value(&r->cost), 0)};
 }
 
-/* Coordinate m leaves `bound_m` for the inside (way 1), or arrives there (way -1). */
+/* Coordinate m leaves `bound_m` for the interior (way 1), or reaches it (way -1). */
 BOX_FN void move(running *r, double x, double v, double bound_m, double way)
 {
     sum_add(&r->n, way * (x * x));
@@ -155,7 +155,7 @@ BOX_FN double search_box(const scalar_loss *law, size_t M, size_t boxed, const d
         events[n++] = (event){(v[m] - far) / x[m], 2 * (double)m};
         events[n++] = (event){(v[m] + far) / x[m], 2 * (double)m + 1};
     }
-    for (size_t m = boxed; m < M; m++) { /* free at every t */
+    for (size_t m = boxed; m < M; m++) { /* free for every t */
         sum_add(&sums.s, x[m] * v[m]);
         sum_add(&sums.n, x[m] * x[m]);
     }

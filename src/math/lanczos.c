@@ -51,19 +51,19 @@ static void subtract(size_t M, double *from, double factor, const double *v)
         from[m] -= factor * v[m];
 }
 
-/* Adds `next` = A basis[size] to the basis. Returns the norm of its part orthogonal to the others. */
+/* Adds `next` = A basis[size] to the basis. Returns the norm of its part orthogonal to the other vectors. */
 static double extend(krylov *k, double *next)
 {
     const size_t M = k->M, i = k->size++;
     k->a[i] = dot8(M, next, k->basis + i * M);
-    for (int twice = 0; twice < 2; twice++) /* once leaves rounding errors that grow */
+    for (int twice = 0; twice < 2; twice++) /* a single pass leaves rounding errors that grow */
         for (size_t j = 0; j <= i; j++)
             subtract(M, next, dot8(M, next, k->basis + j * M), k->basis + j * M);
     return k->b[i] = sqrt(dot8(M, next, next));
 }
 
-/* The eigenvectors of the tridiagonal matrix; false if LAPACK gives up. Eigenvalues rise in k->d. */
-static bool solve(krylov *k)
+/* The eigenvectors of the tridiagonal matrix; false if LAPACK fails. Eigenvalues increase in k->d. */
+static bool solve_tridiagonal(krylov *k)
 {
     const int n = (int)k->size;
     int info = 0;
@@ -95,8 +95,9 @@ static hfsad_status climb(krylov *k, double tolerance, matrix_times times, void 
         if (status)
             return status;
         const double left = extend(k, next);
-        if (!isfinite(left) || !solve(k))
-            return error_set(err, HFSAD_ERROR_INPUT, "the leading eigenvector of the data was not found");
+        if (!isfinite(left) || !solve_tridiagonal(k))
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "the leading eigenvector of the data was not found; set run.start to another start");
         const double largest = fmax(fabs(k->d[0]), fabs(k->d[k->size - 1]));
         const double residual = left * fabs(k->vectors[k->size * k->size - 1]);
         done = residual <= tolerance * largest || k->size == k->most;

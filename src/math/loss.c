@@ -25,7 +25,7 @@ double hfsad_loss_value(const hfsad_loss *loss, double y, double s)
 
 double hfsad_loss_slope(const hfsad_loss *loss, double y, double s)
 {
-    return loss_kind_of(loss)->slope(loss, y, s);
+    return loss_slope(loss, y, s);
 }
 
 size_t loss_parameters_text(const hfsad_loss *loss, const char *separator, char *text, size_t size)

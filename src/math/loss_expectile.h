@@ -4,7 +4,7 @@
 
 #include "math/loss_kind.h"
 
-/* The bend on the side of r: phi = weight r^2 / 2. */
+/* The second derivative on the side of r: phi = weight r^2 / 2. */
 VEC_FN vec expectile_weights(const hfsad_loss *loss, vec r)
 {
     return vec_select(vec_less(r, vec_zero()), vec_set(2 * (1 - loss->tau)), vec_set(2 * loss->tau));
@@ -45,7 +45,7 @@ LOSS_FN double expectile_bend(const hfsad_loss *loss, double y, double s)
     return expectile_weight(loss, y - s);
 }
 
-/* The slope a < 0 is that of an r > 0. */
+/* A slope a < 0 belongs to r > 0. */
 LOSS_FN double expectile_conjugate(const hfsad_loss *loss, double y, double a)
 {
     return a * y + a * a / (2 * expectile_weight(loss, -a));
@@ -92,7 +92,7 @@ LOSS_FN double expectile_noise(const hfsad_loss *loss, double spread)
     return 2 * sqrt(loss->tau * (1 - loss->tau)) * spread;
 }
 
-/* The bend says it all: |slope|^2 <= 2 bend phi. */
+/* The second derivative bounds the slope: |slope|^2 <= 2 bend phi. */
 LOSS_FN double expectile_polish_slope(const hfsad_loss *loss, double y)
 {
     (void)loss, (void)y;

@@ -49,7 +49,7 @@ LOSS_FN void huber_slopes(const hfsad_loss *loss, double y, double *low, double 
 
 LOSS_FN double huber_gap(const hfsad_loss *loss, double y, double s, double a)
 {
-    const double r = y - s, delta = loss->delta, side = r > 0 ? a : -a; /* slope that r > 0 would have */
+    const double r = y - s, delta = loss->delta, side = r > 0 ? a : -a; /* the slope for r > 0 */
     if (fabs(r) <= delta)
         return (r + a) * (r + a) / 2;
     return (delta + side) * (fabs(r) - delta + (delta + side) / 2);

@@ -1,21 +1,23 @@
 /*
- * What the program knows of a loss: one row of a table, in a file of its own (loss_quantile.h and the like).
+ * What the program knows about a loss: one row of a table, each in its own file (such as loss_quantile.h).
  *
  * phi(s) is the loss of one row with the observation y, s = <x, w>, r = y - s. A loss file defines, with the prefix
  * that HFSAD_LOSS_LIST names,
  *
  *     <prefix>_value      phi of eight rows
- *     <prefix>_shift      d = s - s0 of eight rows, s the global minimiser of phi(s) + (s - s0)^2 / (2 kappa), kappa >
- * 0 <prefix>_row_slope  convex losses, one row: the slope of phi at that minimiser, (s0 - s)/kappa, exact at the bounds
- * of the slope, so that a row which stays there does not move. now: the row's s at present, near which the minimiser
- * may lie <prefix>_kind       its row: everything below
+ *     <prefix>_shift      d = s - s0 of eight rows; s minimises phi(s) + (s - s0)^2 / (2 kappa) globally, kappa > 0
+ *     <prefix>_row_slope  convex losses, one row: the slope of phi at that minimiser, (s0 - s)/kappa. It is exact at
+ *                         the bounds of the slope, so that a row which stays there does not move. now: the row's
+ *                         present s, near which the minimiser may lie
+ *     <prefix>_kind       its row of the table: everything below
  *
- * The first three are in the innermost loops: losses.h makes a switch over the list from them. Everything else is
- * called through the row.
+ * The innermost loops use the first three and <prefix>_slope: losses.h makes a switch over the list from them.
+ * Everything else is called through the row.
  */
 #ifndef HFSAD_MATH_LOSS_KIND_H
 #define HFSAD_MATH_LOSS_KIND_H
 
+#include "base/exp_log.h"
 #include "hfsad/hfsad.h"
 #include "math/vec.h"
 
@@ -36,24 +38,24 @@ enum {
 #undef LOSS_PARAMETER_BIT
 };
 
-/* By which likelihood bic and aic judge the loss: src/run/lambda_path.c. */
+/* The likelihood by which bic and aic judge the loss: see src/run/lambda_path.c. */
 typedef enum { LOSS_FIT_NORMAL, LOSS_FIT_LAPLACE, LOSS_FIT_FIXED } loss_fit;
 
-/* What an intercept starts at: 0, the mean of what the features leave of y, the logarithm of the mean of y. */
+/* The start of an intercept: 0, the mean of y minus the features' part, or the logarithm of the mean of y. */
 typedef enum { LOSS_START_ZERO, LOSS_START_MEAN, LOSS_START_LOG } loss_start;
 
 typedef struct {
     unsigned parameters; /* LOSS_HAS_... */
     bool labels;         /* y is a class, -1 or 1 */
     bool endless;        /* for some y it falls for ever as s grows or falls: without a prior there may be no minimum */
-    bool levels;         /* <x, w> is a tau-quantile of y: how many y lie below is worth a figure */
-    bool squared;        /* r^2 / 2: many rows are factored once */
-    bool several;        /* y is a class, 0, 1, …, and a row has a score for each (core/softmax.h) */
-    bool majorised;      /* not convex and even in s: many rows go by a convex majorant around anchors (loss_phase.h) */
+    bool levels;         /* <x, w> is a tau-quantile of y: the share of y below it is reported */
+    bool squared;        /* r^2 / 2: many rows are factorised once */
+    bool several;        /* y is a class, 0, 1, …, and a row has a score for each class (core/softmax.h) */
+    bool majorised;      /* not convex and even in s: many rows use a convex majorant around anchors (loss_phase.h) */
     loss_fit fit;
     loss_start start;
 
-    /* NULL: any finite y. takes: how a message goes on after "the loss takes". */
+    /* Whether the loss accepts y; NULL: any finite y. takes: completes a message after "the loss takes". */
     bool (*fits)(double y);
     const char *takes;
 
@@ -61,9 +63,9 @@ typedef struct {
     double (*slope)(const hfsad_loss *loss, double y, double s);
     /* Losses without a kink: the second derivative. NULL: the loss has a kink. */
     double (*bend)(const hfsad_loss *loss, double y, double s);
-    /* Losses with a kink: phi with every |.| in it replaced by |.|_mu, and the slope of that. NULL: smooth as it is. */
+    /* Losses with a kink: phi with every |.| replaced by |.|_mu, and its slope. NULL: the loss is smooth. */
     double (*smoothed)(const hfsad_loss *loss, double y, double s, double mu, double *slope);
-    /* What a model predicts at s. NULL: s. */
+    /* The prediction of a model at s. NULL: s itself. */
     double (*predict)(double s);
 
     /* Convex losses: the conjugate phi*(a) = sup a s - phi(s), finite for a from low to high, and the Fenchel-Young gap
@@ -73,21 +75,23 @@ typedef struct {
     double (*gap)(const hfsad_loss *loss, double y, double s, double a);
 
     /*
-     * What the presets go by (src/plan/scales.c). steepest: a bound of |slope|, for a loss without one that at s = 0.
-     * growth: what |x| times the slope may have beyond that if |s| <= span |x|, n = |x|^2; NULL: nothing. likely_bend:
-     * the second derivative where rows end up, a kink's slopes spread over the residuals' scale. noise: the deviation
-     * of the slope at the true model. spread: the scale of y. score: the scale of s; NULL: that of y.
+     * Numbers for the presets (src/plan/scales.c). steepest: a bound on |slope|; for a loss without a bound, |slope| at
+     * s = 0. growth: by how much |x| times the slope may exceed that if |s| <= span |x|, n = |x|^2; NULL: 0.
+     * likely_bend: the second derivative at fitted rows; for a kink, its slopes spread over the scale of the residuals.
+     * noise: the standard deviation of the slope at the true model. spread: the scale of y. score: the scale of s;
+     * NULL: the scale of y.
      */
     double (*steepest)(const hfsad_loss *loss, double y);
     double (*growth)(const hfsad_loss *loss, double span, double n);
     double (*likely_bend)(const hfsad_loss *loss, double spread);
     double (*noise)(const hfsad_loss *loss, double spread);
     double (*score)(double spread);
-    /* c over the bend. sigma grows with every step, so that a start below the true bend is made good and one above is
-     * not; and most rows of a fitted classifier lie where it hardly bends. */
+    /* c over the second derivative. sigma grows with every step, so that a start that is too low is corrected and one
+     * that is too high is not; and most rows of a fitted classifier have a small second derivative. */
     double ease;
 
-    /* What the polish judges derivatives by: a bound of |slope| that the bend does not give, and of the bend. */
+    /* Bounds by which the polish judges derivatives: of |slope| beyond what the second derivative gives, and of the
+     * second derivative. */
     double (*polish_slope)(const hfsad_loss *loss, double y);
     double (*polish_bend)(const hfsad_loss *loss, double y);
 } loss_kind;
@@ -100,17 +104,17 @@ static inline const loss_kind *loss_kind_of(const hfsad_loss *loss)
     return loss_kinds[loss->kind];
 }
 
-/* Data with another y are refused where they come in. */
+/* Other values of y are refused when data are read. */
 static inline bool loss_fits(const hfsad_loss *loss, double y)
 {
     const loss_kind *kind = loss_kind_of(loss);
     return !kind->fits || kind->fits(y);
 }
 
-/* "tau 0.5": the parameters that the loss has, each after the separator; returns the length as snprintf does. */
+/* Writes "tau 0.5", the parameters of the loss, each after the separator; returns the length as snprintf does. */
 size_t loss_parameters_text(const hfsad_loss *loss, const char *separator, char *text, size_t size);
 
-/* ---- what several files of losses use ---- */
+/* ---- functions that several losses use ---- */
 
 #if defined(HFSAD_VEC_CUDA)
 #define LOSS_FN static inline __host__ __device__
@@ -124,7 +128,7 @@ LOSS_FN double loss_clip(double a, double low, double high)
     return high < above ? high : above;
 }
 
-/* One number after the other, for losses that need exp and log of libm. */
+/* One number after the other, for losses that need exp and log. */
 VEC_FN vec loss_each(double (*f)(double, double, double), vec a, vec b, vec c)
 {
     double first[VEC_LANES], second[VEC_LANES], third[VEC_LANES];
@@ -144,15 +148,15 @@ static inline double smooth_abs(double t, double mu, double *slope)
     return a >= mu ? a : t * t / (2 * mu) + mu / 2;
 }
 
-/* u log(u/e) - u + e for u >= 0, e >= 0 whose logarithm is given, as e itself may be 0 by underflow. Near u = e by the
- * series of (1 + d) log(1 + d) - d, because the terms of the definition cancel there. */
+/* u log(u/e) - u + e for u >= 0 and e >= 0. log_e is given, because e itself may underflow to 0. Near u = e the series
+ * of (1 + d) log(1 + d) - d is used, because the terms of the definition cancel there. */
 LOSS_FN double loss_entropy_gap(double u, double e, double log_e)
 {
     const double d = (u - e) / e;
     if (!(u > 0))
         return e;
     if (!(fabs(d) < 0.1))
-        return u * (log(u) - log_e) - u + e;
+        return u * (same_log(u) - log_e) - u + e;
     double sum = 0;
     for (int k = 18; k >= 2; k--)
         sum = 1.0 / (k * (k - 1)) - d * sum;

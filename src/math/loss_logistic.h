@@ -2,13 +2,13 @@
 #ifndef HFSAD_MATH_LOSS_LOGISTIC_H
 #define HFSAD_MATH_LOSS_LOGISTIC_H
 
-#include "math/exp_log.h"
+#include "math/loss_kind.h"
 
 LOSS_FN double logistic_lane_value(double y, double s, double unused)
 {
     (void)unused;
     const double margin = y * s;
-    return margin > 0 ? log1p(exp(-margin)) : log1p(exp(margin)) - margin;
+    return margin > 0 ? same_log1p(same_exp(-margin)) : same_log1p(same_exp(margin)) - margin;
 }
 
 VEC_FN vec logistic_value(const hfsad_loss *loss, vec y, vec s)
@@ -80,19 +80,19 @@ LOSS_FN double logistic_row_slope(const hfsad_loss *loss, double y, double s0, d
 LOSS_FN double logistic_slope(const hfsad_loss *loss, double y, double s)
 {
     (void)loss;
-    return -y / (1 + exp(y * s));
+    return -y / (1 + same_exp(y * s));
 }
 
 LOSS_FN double logistic_bend(const hfsad_loss *loss, double y, double s)
 {
     (void)loss, (void)y;
-    const double e = exp(-fabs(s));
+    const double e = same_exp(-fabs(s));
     return e / ((1 + e) * (1 + e));
 }
 
 LOSS_FN double logistic_predict(double s)
 {
-    return 1 / (1 + exp(-s));
+    return 1 / (1 + same_exp(-s));
 }
 
 /* With b = -y a, from 0 to 1: b log b + (1 - b) log(1 - b). */
@@ -100,7 +100,7 @@ LOSS_FN double logistic_conjugate(const hfsad_loss *loss, double y, double a)
 {
     (void)loss;
     const double b = -y * a;
-    return (b > 0 ? b * log(b) : 0) + (b < 1 ? (1 - b) * log1p(-b) : 0);
+    return (b > 0 ? b * same_log(b) : 0) + (b < 1 ? (1 - b) * same_log1p(-b) : 0);
 }
 
 LOSS_FN void logistic_slopes(const hfsad_loss *loss, double y, double *low, double *high)
@@ -114,12 +114,12 @@ LOSS_FN void logistic_slopes(const hfsad_loss *loss, double y, double *low, doub
 LOSS_FN double logistic_gap(const hfsad_loss *loss, double y, double s, double a)
 {
     (void)loss;
-    const double b = -y * a, m = y * s, rest = log1p(exp(-fabs(m)));
-    return loss_entropy_gap(b, 1 / (1 + exp(m)), -fmax(m, 0) - rest) +
-           loss_entropy_gap(1 - b, 1 / (1 + exp(-m)), fmin(m, 0) - rest);
+    const double b = -y * a, m = y * s, rest = same_log1p(same_exp(-fabs(m)));
+    return loss_entropy_gap(b, 1 / (1 + same_exp(m)), -fmax(m, 0) - rest) +
+           loss_entropy_gap(1 - b, 1 / (1 + same_exp(-m)), fmin(m, 0) - rest);
 }
 
-/* Of y, or of the spread. */
+/* Scale of y, and of the spread. */
 LOSS_FN double logistic_quarter(const hfsad_loss *loss, double any)
 {
     (void)loss, (void)any;

@@ -1,6 +1,6 @@
 /*
  * Multinomial loss: log(sum over k of exp(s_k)) - s_y, y = 0, 1, … below loss.classes, with a score s_k for each class.
- * The functions of one score that other losses have are empty here: core/softmax.h has those of all scores.
+ * The functions of one score are empty here; core/softmax.h has the functions of all scores.
  */
 #ifndef HFSAD_MATH_LOSS_MULTINOMIAL_H
 #define HFSAD_MATH_LOSS_MULTINOMIAL_H
@@ -22,12 +22,17 @@ LOSS_FN double multinomial_row_slope(const hfsad_loss *loss, double y, double s0
     return own_row_slope(loss, y, s0, kappa, now);
 }
 
+LOSS_FN double multinomial_slope(const hfsad_loss *loss, double y, double s)
+{
+    return own_slope(loss, y, s);
+}
+
 LOSS_FN bool multinomial_fits(double y)
 {
     return y >= 0 && y == floor(y);
 }
 
-/* Of y, or of the spread: p (1 - p) is at most that. */
+/* Scale of y, and of the spread: p (1 - p) is at most this. */
 LOSS_FN double multinomial_quarter(const hfsad_loss *loss, double any)
 {
     (void)loss, (void)any;
@@ -40,8 +45,8 @@ LOSS_ROW multinomial_kind = {
     .start = LOSS_START_ZERO,
     .fits = multinomial_fits,
     .takes = "the classes 0, 1, ... below loss.classes",
-    .slope = own_row_nothing,
-    .bend = own_row_nothing,
+    .slope = multinomial_slope,
+    .bend = multinomial_slope,
     .steepest = loss_one,
     .likely_bend = multinomial_quarter,
     .noise = own_noise,

@@ -1,5 +1,5 @@
-/* A program's own loss: hfsad_spec_own_loss. It is a function of a client, not of a row, so a row is worth nothing here
- * and src/plan/scales.c asks the program for the rest. */
+/* A loss supplied by a program: hfsad_spec_own_loss. It is a function of a client, not of a row, so the functions of a
+ * row return 0 here, and src/plan/scales.c asks the program for the rest. */
 #ifndef HFSAD_MATH_LOSS_OWN_H
 #define HFSAD_MATH_LOSS_OWN_H
 
@@ -23,7 +23,7 @@ LOSS_FN double own_row_slope(const hfsad_loss *loss, double y, double s0, double
     return 0;
 }
 
-LOSS_FN double own_row_nothing(const hfsad_loss *loss, double y, double s)
+LOSS_FN double own_slope(const hfsad_loss *loss, double y, double s)
 {
     (void)loss, (void)y, (void)s;
     return 0;
@@ -44,8 +44,8 @@ LOSS_FN double own_noise(const hfsad_loss *loss, double spread)
 LOSS_ROW own_kind = {
     .fit = LOSS_FIT_FIXED,
     .start = LOSS_START_MEAN,
-    .slope = own_row_nothing,
-    .bend = own_row_nothing,
+    .slope = own_slope,
+    .bend = own_slope,
     .steepest = loss_one,
     .likely_bend = own_likely_bend,
     .noise = own_noise,

@@ -34,7 +34,7 @@ VEC_FN vec phase_shift(const hfsad_loss *loss, vec y, vec s0, vec kappa)
     return best;
 }
 
-/* Its majorant's is majorant_row_slope. */
+/* The majorant uses majorant_row_slope instead. */
 LOSS_FN double phase_row_slope(const hfsad_loss *loss, double y, double s0, double kappa, double now)
 {
     (void)loss, (void)y, (void)s0, (void)kappa, (void)now;
@@ -50,7 +50,7 @@ LOSS_FN double majorant_row_slope(double y, double t, double s0, double kappa)
     return -B * side + 2 * (s - t);
 }
 
-/* The same for eight: s - s0 of the prox. */
+/* The same for eight rows: s - s0 of the prox. */
 VEC_FN vec majorant_shift(vec y, vec t, vec s0, vec kappa)
 {
     const vec inv = vec_div(vec_set(1), kappa), bend = vec_add(vec_set(2), inv), B = vec_add(t, t), B2 = vec_mul(B, B);
@@ -61,14 +61,14 @@ VEC_FN vec majorant_shift(vec y, vec t, vec s0, vec kappa)
     return vec_sub(vec_add(s_bar, vec_div(vec_mul(B, side), bend)), s0);
 }
 
-/* Its least slope at s. */
+/* The smallest slope of the majorant at s. */
 LOSS_FN double majorant_least_slope(double y, double t, double s)
 {
     const double left = y + t * t - 2 * t * s;
     return (left != 0 ? -copysign(2 * t, t * left) : -fabs(2 * t)) + 2 * (s - t);
 }
 
-/* All stationary s of |y - s^2| + (s - s0)^2 / (2 kappa), in any order; returns how many. */
+/* All stationary s of |y - s^2| + (s - s0)^2 / (2 kappa), in any order; returns their number. */
 LOSS_FN size_t phase_stationary(double y, double s0, double two_kappa, double found[4])
 {
     const double root = sqrt(y > 0 ? y : 0);
@@ -100,14 +100,14 @@ LOSS_FN double phase_predict(double s)
     return s * s;
 }
 
-/* The paper's number. */
+/* The value of the paper. */
 LOSS_FN double phase_steepest(const hfsad_loss *loss, double y)
 {
     (void)loss, (void)y;
     return 5;
 }
 
-/* By 2, in either direction. */
+/* The second derivative is 2 in absolute value on either side of the kink. */
 LOSS_FN double phase_likely_bend(const hfsad_loss *loss, double spread)
 {
     (void)loss, (void)spread;

@@ -8,12 +8,12 @@
 #ifndef HFSAD_MATH_LOSS_POISSON_H
 #define HFSAD_MATH_LOSS_POISSON_H
 
-#include "math/exp_log.h"
+#include "math/loss_kind.h"
 
 LOSS_FN double poisson_lane_value(double y, double s, double unused)
 {
     (void)unused;
-    return loss_entropy_gap(y, exp(s), s);
+    return loss_entropy_gap(y, same_exp(s), s);
 }
 
 VEC_FN vec poisson_value(const hfsad_loss *loss, vec y, vec s)
@@ -35,7 +35,7 @@ LOSS_FN double poisson_minimiser(double y, double s0, double kappa, double from)
     for (int i = 0; i < 100; i++) {
         const double u = kappa * same_exp(s), step = (s + u - t) / (1 + u);
         const double next = s - step < high ? s - step : high;
-        const bool last = fabs(step) <= 1e-8 || next == s; /* the next one would be lost in rounding */
+        const bool last = fabs(step) <= 1e-8 || next == s; /* the next step would be lost in rounding */
         s = next;
         if (last)
             break;
@@ -46,7 +46,7 @@ LOSS_FN double poisson_minimiser(double y, double s0, double kappa, double from)
 LOSS_FN double poisson_lane_shift(double y, double s0, double kappa)
 {
     const double s = poisson_minimiser(y, s0, kappa, s0), u = kappa * same_exp(s);
-    return u < 1 ? kappa * y - u : s - s0; /* the one that loses fewer digits */
+    return u < 1 ? kappa * y - u : s - s0; /* the form that loses fewer digits */
 }
 
 VEC_FN vec poisson_shift(const hfsad_loss *loss, vec y, vec s0, vec kappa)
@@ -66,18 +66,18 @@ LOSS_FN double poisson_row_slope(const hfsad_loss *loss, double y, double s0, do
 LOSS_FN double poisson_slope(const hfsad_loss *loss, double y, double s)
 {
     (void)loss;
-    return exp(s) - y;
+    return same_exp(s) - y;
 }
 
 LOSS_FN double poisson_bend(const hfsad_loss *loss, double y, double s)
 {
     (void)loss, (void)y;
-    return exp(s);
+    return same_exp(s);
 }
 
 LOSS_FN double poisson_predict(double s)
 {
-    return exp(s);
+    return same_exp(s);
 }
 
 /* With u = y + a: u log u - u + y - y log y. */
@@ -86,8 +86,8 @@ LOSS_FN double poisson_conjugate(const hfsad_loss *loss, double y, double a)
     (void)loss;
     const double u = y + a;
     if (y > 0)
-        return loss_entropy_gap(u, y, log(y)) + a * log(y);
-    return u > 0 ? u * log(u) - u : 0;
+        return loss_entropy_gap(u, y, same_log(y)) + a * same_log(y);
+    return u > 0 ? u * same_log(u) - u : 0;
 }
 
 LOSS_FN void poisson_slopes(const hfsad_loss *loss, double y, double *low, double *high)
@@ -100,7 +100,7 @@ LOSS_FN void poisson_slopes(const hfsad_loss *loss, double y, double *low, doubl
 LOSS_FN double poisson_gap(const hfsad_loss *loss, double y, double s, double a)
 {
     (void)loss;
-    return loss_entropy_gap(y + a, exp(s), s);
+    return loss_entropy_gap(y + a, same_exp(s), s);
 }
 
 LOSS_FN bool poisson_fits(double y)
@@ -117,10 +117,10 @@ LOSS_FN double poisson_steepest(const hfsad_loss *loss, double y)
 LOSS_FN double poisson_growth(const hfsad_loss *loss, double span, double n)
 {
     (void)loss;
-    return exp(span * sqrt(n)) * sqrt(n);
+    return same_exp(span * sqrt(n)) * sqrt(n);
 }
 
-/* The mean of y is that of exp(s). */
+/* The mean of y equals the mean of exp(s). */
 LOSS_FN double poisson_likely_bend(const hfsad_loss *loss, double spread)
 {
     (void)loss;

@@ -18,7 +18,7 @@ VEC_FN vec quantile_shift(const hfsad_loss *loss, vec y, vec s0, vec kappa)
 LOSS_FN double quantile_row_slope(const hfsad_loss *loss, double y, double s0, double kappa, double now)
 {
     (void)now;
-    const double inv_kappa = 1 / kappa; /* divided apart, because kappa is known before s0 is */
+    const double inv_kappa = 1 / kappa; /* a separate division, because kappa is known before s0 */
     return -loss_clip((y - s0) * inv_kappa, loss->tau - 1, loss->tau);
 }
 

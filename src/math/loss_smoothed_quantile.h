@@ -20,8 +20,8 @@ VEC_FN vec smoothed_quantile_value(const hfsad_loss *loss, vec y, vec s)
     return vec_add(vec_mul(vec_set(loss->tau - 0.5), r), vec_mul(half, rounded));
 }
 
-/* The minimiser's r if it lies within h, whose shift is then within the bounds of the quantile loss, to which any other
- * is cut. */
+/* The minimiser's r if it lies within h: its shift is then within the bounds of the quantile loss. Any other shift is
+ * clipped to these bounds. */
 VEC_FN vec smoothed_quantile_shift(const hfsad_loss *loss, vec y, vec s0, vec kappa)
 {
     const vec tilt = vec_mul(kappa, vec_set(loss->tau - 0.5)), steep = vec_mul(kappa, vec_set(0.5 / loss->h));

@@ -79,7 +79,7 @@ LOSS_FN double squared_noise(const hfsad_loss *loss, double spread)
     return spread;
 }
 
-/* The bend says it all: |slope|^2 = 2 phi. */
+/* The second derivative bounds the slope: |slope|^2 = 2 phi. */
 LOSS_FN double squared_polish_slope(const hfsad_loss *loss, double y)
 {
     (void)loss, (void)y;

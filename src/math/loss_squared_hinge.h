@@ -11,7 +11,7 @@ VEC_FN vec squared_hinge_value(const hfsad_loss *loss, vec y, vec s)
     return vec_mul(t, t);
 }
 
-/* The minimiser's t has the sign of that of s0. */
+/* The minimiser's t has the sign of t at s0. */
 VEC_FN vec squared_hinge_shift(const hfsad_loss *loss, vec y, vec s0, vec kappa)
 {
     (void)loss;
@@ -82,7 +82,7 @@ LOSS_FN double squared_hinge_noise(const hfsad_loss *loss, double spread)
     return 1;
 }
 
-/* The bend says it all: |slope|^2 <= 2 bend phi. */
+/* The second derivative bounds the slope: |slope|^2 <= 2 bend phi. */
 LOSS_FN double squared_hinge_polish_slope(const hfsad_loss *loss, double y)
 {
     (void)loss, (void)y;

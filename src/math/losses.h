@@ -1,7 +1,7 @@
 /*
- * All losses, and the three functions of each that innermost loops need, chosen by a switch that is made from
- * HFSAD_LOSS_LIST: a loss without a file, or a file without its functions, does not compile. Elsewhere loss_kind.h is
- * enough.
+ * All losses, and the four functions of each that innermost loops need. A switch generated from HFSAD_LOSS_LIST
+ * chooses the function, so a loss without a file, or a file without its functions, does not compile. Code outside
+ * innermost loops needs loss_kind.h only.
  */
 #ifndef HFSAD_MATH_LOSSES_H
 #define HFSAD_MATH_LOSSES_H
@@ -57,7 +57,7 @@ VEC_FN vec loss_coefficient(const hfsad_loss *loss, vec y, vec n, vec s0, vec in
     return vec_select(some, vec_div(d, safe), vec_zero());
 }
 
-/* The same of phase retrieval's majorant at the anchors. */
+/* The same for phase retrieval's majorant at the anchors. */
 VEC_FN vec majorant_coefficient(vec y, vec n, vec anchor, vec s0, vec inv_sigma)
 {
     const vmask some = vec_less(vec_zero(), n);
@@ -66,12 +66,24 @@ VEC_FN vec majorant_coefficient(vec y, vec n, vec anchor, vec s0, vec inv_sigma)
     return vec_select(some, vec_div(d, safe), vec_zero());
 }
 
-static inline double loss_row_slope(const hfsad_loss *loss, double y, double s0, double kappa, double now)
+LOSS_FN double loss_row_slope(const hfsad_loss *loss, double y, double s0, double kappa, double now)
 {
     switch (loss->kind) {
 #define LOSS_CASE(KIND, prefix, name)                                                                                  \
     case HFSAD_LOSS_##KIND:                                                                                            \
         return prefix##_row_slope(loss, y, s0, kappa, now);
+        HFSAD_LOSS_LIST(LOSS_CASE)
+#undef LOSS_CASE
+    }
+    return 0;
+}
+
+LOSS_FN double loss_slope(const hfsad_loss *loss, double y, double s)
+{
+    switch (loss->kind) {
+#define LOSS_CASE(KIND, prefix, name)                                                                                  \
+    case HFSAD_LOSS_##KIND:                                                                                            \
+        return prefix##_slope(loss, y, s);
         HFSAD_LOSS_LIST(LOSS_CASE)
 #undef LOSS_CASE
     }

@@ -9,7 +9,8 @@ static inline double normal_density(double x)
     return exp(-x * x / 2) / sqrt(2 * 3.14159265358979323846);
 }
 
-/* x with the probability p below it, 0 < p < 1, by bisection of the side on which erfc does not cancel. */
+/* The x below which a normal variable lies with probability p, 0 < p < 1. Bisection on the side on which erfc does not
+ * cancel. */
 static inline double normal_quantile(double p)
 {
     const double tail = p < 0.5 ? p : 1 - p;

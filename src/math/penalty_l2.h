@@ -1,4 +1,4 @@
-/* weight lambda t^2 / 2: shrinks, and sets nothing to zero. */
+/* weight lambda t^2 / 2: shrinks coefficients and sets none to zero. */
 #ifndef HFSAD_MATH_PENALTY_L2_H
 #define HFSAD_MATH_PENALTY_L2_H
 

@@ -24,7 +24,7 @@ typedef struct {
     bool group; /* core/group_body.h */
     vec slope;  /* omega lambda */
     vec omega, lambda, theta, inv_kappa;
-    vec reach; /* gamma lambda: beyond it the penalty is flat */
+    vec reach; /* gamma lambda: the penalty is constant beyond it */
     vec bend;  /* kappa lambda = reach - theta */
     vec ridge;
 } penalty_vec;
@@ -135,7 +135,7 @@ VEC_FN vec penalty_prox_concave(const penalty_vec *p, vec v, vec step, vec mu, v
     const vec bent = vec_mul(p->omega, p->inv_kappa);
     const vmask all = vec_mask(0xff);
     penalty_candidate minimum = {zero, infinity}, any = {zero, infinity};
-    if (!smoothed) { /* 0 is a minimum where the kink holds it; <= without <= */
+    if (!smoothed) { /* 0 is a minimum if the kink holds it; written as not greater */
         const vec value = penalty_prox_objective(p, zero, a, step, mu, inv_mu);
         penalty_consider(&any, all, zero, value);
         minimum.value = vec_select(vec_less(vec_mul(step, p->slope), a), infinity, value);
@@ -167,15 +167,15 @@ VEC_FN vec penalty_prox_concave(const penalty_vec *p, vec v, vec step, vec mu, v
     return vec_copysign(vec_select(clearly, any.x, minimum.x), v);
 }
 
-/* Prox of slope |.|_mu with pull = step slope, ratio = mu/(mu + pull): of |v| ratio (inside) and |v| - pull (outside)
- * the larger is the right one. */
+/* Prox of slope |.|_mu with pull = step slope, ratio = mu/(mu + pull): the larger of |v| ratio (inside mu) and |v| -
+ * pull (outside). */
 VEC_FN vec penalty_prox_linear(vec v, vec pull, vec ratio)
 {
     const vec a = vec_abs(v);
     return vec_copysign(vec_max(vec_mul(a, ratio), vec_sub(a, pull)), v);
 }
 
-/* Prox of slope |.|_mu + ridge t^2 / 2: that of slope |.|_mu with v and the step shorter by 1 + step ridge. */
+/* Prox of slope |.|_mu + ridge t^2 / 2: the prox of slope |.|_mu with v and the step divided by 1 + step ridge. */
 VEC_FN vec penalty_prox_ridged(const penalty_vec *p, vec v, vec step, vec mu)
 {
     const vec shorter = vec_div(vec_set(1), vec_add(vec_set(1), vec_mul(step, p->ridge)));
@@ -183,26 +183,26 @@ VEC_FN vec penalty_prox_ridged(const penalty_vec *p, vec v, vec step, vec mu)
     return penalty_prox_linear(vec_mul(v, shorter), pull, vec_div(mu, vec_add(mu, pull)));
 }
 
-/* Prox of the smoothed penalty if that is not linear. */
+/* Prox of the smoothed penalty, if it is not linear. */
 VEC_FN vec penalty_prox_bent(const penalty_vec *p, vec v, vec step, vec mu, vec inv_mu)
 {
     return p->form == PENALTY_RIDGED ? penalty_prox_ridged(p, v, step, mu)
                                      : penalty_prox_concave(p, v, step, mu, inv_mu, true);
 }
 
-/* The exact penalty's prox where step omega / kappa < 1: the objective is convex, and the stationary point of the one
- * cell that holds it is the answer. */
+/* Prox of the exact penalty if step omega / kappa < 1: the objective is convex, and the stationary point within its own
+ * cell is the minimiser. */
 VEC_FN vec penalty_prox_convex(const penalty_vec *p, vec v, vec step, vec bent)
 {
     const vec a = vec_abs(v), pull = vec_mul(step, p->slope);
     const vec first = vec_max(vec_sub(a, pull), vec_zero());
     const vec middle = vec_div(vec_fnma(bent, p->theta, vec_sub(a, pull)), vec_sub(vec_set(1), bent));
     const vec inner = vec_select(vec_less(p->theta, first), middle, first);
-    /* mcp: theta = 0, and first > 0 says that the middle cell holds it */
+    /* mcp: theta = 0, and first > 0 means that the middle cell contains the minimiser */
     return vec_copysign(vec_select(vec_less(p->reach, a), a, inner), v);
 }
 
-/* The exact penalty's prox (mu = 0), as an inner node's prior needs it. */
+/* Prox of the exact penalty (mu = 0), which an inner node's prior needs. */
 VEC_FN vec penalty_prox_exact(const penalty_vec *p, vec v, vec step)
 {
     if (p->form == PENALTY_FLAT)

@@ -1,8 +1,8 @@
 /*
  * Eight doubles with the same operations on each: AVX-512 if the including file defines HFSAD_VEC_AVX512, AVX2 with FMA
- * if it defines HFSAD_VEC_AVX2, otherwise plain C. Every operation is one of IEEE 754's, correctly rounded, and a
- * multiply-add is fused only by vec_fma, so the three give the same bits. Kernels are written once over these and
- * compiled three times.
+ * if it defines HFSAD_VEC_AVX2, otherwise plain C. Every operation is an IEEE 754 operation, correctly rounded, and
+ * only vec_fma fuses a multiply-add, so that all three give the same bits. Kernels are written once over these
+ * operations and compiled three times.
  */
 #ifndef HFSAD_MATH_VEC_H
 #define HFSAD_MATH_VEC_H
@@ -14,8 +14,8 @@
 
 enum { VEC_LANES = 8 };
 
-/* Always inline; otherwise the coefficients of a kernel would pass through memory. Not in plain C, where they do so
- * anyway, and not under a sanitizer, where the inlined code takes the compiler minutes. */
+/* Always inline; otherwise the coefficients of a kernel would pass through memory. Not in plain C, where they pass
+ * through memory anyway, and not under a sanitizer, where the inlined code would take minutes to compile. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define VEC_IS_CHECKED 1
@@ -32,7 +32,7 @@ enum { VEC_LANES = 8 };
 
 #if defined(HFSAD_VEC_CUDA)
 
-/* One lane per thread. What decides for all eight lanes at once does so on numbers that all of them share. */
+/* One lane per thread. A decision for all eight lanes depends only on numbers that all lanes share. */
 typedef double vec;
 typedef struct {
     bool on;
@@ -167,7 +167,7 @@ VEC_FN vec vec_sqrt(vec a)
 {
     return _mm512_sqrt_pd(a);
 }
-/* a < b ? a : b, so b where a is not a number */
+/* a < b ? a : b; this gives b if a is not a number */
 VEC_FN vec vec_min(vec a, vec b)
 {
     return _mm512_min_pd(a, b);
@@ -239,7 +239,7 @@ VEC_FN void vec_store(double *p, vec x)
     _mm256_storeu_pd(p, x.a);
     _mm256_storeu_pd(p + 4, x.b);
 }
-/* Where lanes from, from + 1, … are below n. */
+/* Mask of the lanes i with from + i < n. */
 VEC_FN __m256i vec_below(size_t n, long long from)
 {
     return _mm256_cmpgt_epi64(_mm256_set1_epi64x((long long)n), _mm256_set_epi64x(from + 3, from + 2, from + 1, from));
@@ -458,7 +458,7 @@ VEC_FN vec vec_clip(vec a, vec low, vec high)
     return vec_min(vec_max(a, low), high);
 }
 
-/* a cut to [-1, 1]; a is a number. AVX-512 has one instruction for it: the smaller size with the sign of a. */
+/* a clipped to [-1, 1]; a is not NaN. AVX-512 has one instruction: the smaller magnitude with the sign of a. */
 VEC_FN vec vec_unit(vec a)
 {
 #if defined(HFSAD_VEC_AVX512)
@@ -468,7 +468,7 @@ VEC_FN vec vec_unit(vec a)
 #endif
 }
 
-/* The order in which eight partial sums are added up, everywhere (in dot.h and fold.c too). */
+/* The order in which eight partial sums are added, everywhere (also in dot.h and fold.c). */
 VEC_FN vec vec_sum_of(const vec p[VEC_LANES])
 {
     return vec_add(vec_add(vec_add(p[0], p[4]), vec_add(p[2], p[6])),

@@ -74,7 +74,7 @@ static bool set_times(X509 *c, int days)
 }
 
 /* All but the extensions and the signature; issuer NULL: itself. */
-static X509 *begin(const char *name, EVP_PKEY *key, X509 *issuer, int days)
+static X509 *new_certificate(const char *name, EVP_PKEY *key, X509 *issuer, int days)
 {
     X509 *c = X509_new();
     if (!c)
@@ -125,7 +125,7 @@ hfsad_status certificate_make_authority(certificate_authority **out, int days, c
     if (!a)
         return error_memory(err, sizeof *a, "an authority");
     a->key = EVP_EC_gen("P-256");
-    X509 *c = a->certificate = a->key ? begin("hfsad authority", a->key, NULL, days) : NULL;
+    X509 *c = a->certificate = a->key ? new_certificate("hfsad authority", a->key, NULL, days) : NULL;
     if (c && add_extension(c, c, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
         add_extension(c, c, NID_key_usage, "critical,keyCertSign,cRLSign") &&
         add_extension(c, c, NID_subject_key_identifier, "hash") && X509_sign(c, a->key, EVP_sha256()) &&
@@ -140,7 +140,7 @@ static hfsad_status make_signed(const certificate_authority *a, const char *name
                                 const char *hosts, int days, certificate_pair *pair, hfsad_error *err)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
-    X509 *c = key ? begin(name, key, a->certificate, days) : NULL;
+    X509 *c = key ? new_certificate(name, key, a->certificate, days) : NULL;
     const bool good = c && add_extension(c, a->certificate, NID_basic_constraints, "critical,CA:FALSE") &&
                       add_extension(c, a->certificate, NID_key_usage, "critical,digitalSignature") &&
                       add_extension(c, a->certificate, NID_ext_key_usage, purpose) &&
@@ -306,7 +306,7 @@ hfsad_status certificate_make_list(const certificate_authority *a, const char *o
 
 /* ---- a node's own ---- */
 
-/* Nobody is there to be asked for a pass phrase. */
+/* There is no terminal to ask for a pass phrase. */
 static int no_phrase(char *buffer, int size, int writing, void *context)
 {
     (void)buffer, (void)size, (void)writing, (void)context;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Who signs; made or read. */
+/* The signing authority, created or read from files. */
 typedef struct certificate_authority certificate_authority;
 void certificate_authority_free(certificate_authority *a);
 /* From the texts of ca.crt and ca.key, which must belong together; dir is for messages. */

@@ -1,8 +1,8 @@
 #include "net/channel.h"
 
-/* Once a value is acknowledged or overtaken: how long to wait with the next, so that rounds of seconds are not full of
- * repeated vectors. As in TCP, a value that was repeated says only that the wait was too short or something was lost,
- * and the longer one stays. */
+/* How long to wait before repeating the next value, set when a value is acknowledged or replaced, so that rounds of
+ * seconds are not full of repeated vectors. As in TCP, a value that was repeated only shows that the wait was too short
+ * or a message was lost, so the longer wait stays. */
 static void learn(channel *c, uint64_t now, const node_patience *p)
 {
     if (!c->open)

@@ -89,7 +89,7 @@ static X509_STORE *read_authority(const credential_files *files)
     return NULL;
 }
 
-/* Another process of this node has the same key: its tags on what a node says to itself are right. */
+/* Another process of this node has the same key: its tags on a node's messages to itself are valid. */
 static bool derive_own(credential *c, EVP_PKEY *key, const char *path)
 {
     unsigned char *bytes = NULL;

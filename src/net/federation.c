@@ -73,7 +73,8 @@ hfsad_status federation_create(federation **out, const hfsad_spec *spec, dataset
     f->lives = alloc_zero(shape->n_leaves, sizeof *f->lives);
     f->absent = alloc_zero(shape->n_leaves, sizeof *f->absent);
     f->absent_list = alloc_zero(shape->n_leaves, sizeof *f->absent_list);
-    hfsad_status status = f->own && f->lives && f->absent && f->absent_list
+    f->guards = alloc_zero(shape->n_leaves, sizeof *f->guards);
+    hfsad_status status = f->own && f->lives && f->absent && f->absent_list && f->guards
                               ? check_spec(spec, err)
                               : error_memory(err, shape->n_leaves, "the clients");
     for (size_t leaf = 0; f->own && leaf < shape->n_leaves; leaf++)
@@ -106,6 +107,10 @@ void federation_free(federation *f)
     if (f->surveys)
         local_survey_free(&f->survey);
     polish_forget(f);
+    for (size_t leaf = 0; f->guards && leaf < f->shape->n_leaves; leaf++)
+        warden_free(f->guards[leaf]);
+    free(f->guards);
+    kept_groups_free(&f->groups);
     plan_free(f->p);
     plan_free(f->tied);
     dataset_free(f->shape);
@@ -346,9 +351,13 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     seat *at = context;
     federation *f = at->f;
     hfsad_error err;
-    const size_t M =
-        question->kind == SURVEY_MOMENTS ? features_count(f->shape) : features_model(f->shape, question->constant);
-    at->why_not = warden_judge(&at->guard, f->spec, question, M, f->result != NULL);
+    const size_t M = question->kind >= INQUIRY_POLISH   ? f->shape->M
+                     : question->kind == SURVEY_MOMENTS ? features_count(f->shape)
+                                                        : features_model(f->shape, question->constant);
+    warden **guard = &f->guards[at->leaf];
+    if (!*guard && !(*guard = alloc_zero(1, sizeof **guard)))
+        return false; /* it will be asked again */
+    at->why_not = warden_judge(*guard, f->spec, question, M, f->result != NULL);
     if (at->why_not)
         return false;
     if (question->kind >= INQUIRY_GROUPS)
@@ -629,7 +638,8 @@ static char **names_from(const dataset *d, size_t first, size_t count)
     return names;
 }
 
-/* A cohort that is too small says too much; a client refuses to take part, whatever its parent says. */
+/* The sum over a cohort that is too small reveals too much. A client refuses to take part in it, whatever its parent
+ * asks. */
 static hfsad_status check_cohort(const federation *f, size_t number, hfsad_error *err)
 {
     const dataset *d = f->shape;
@@ -671,7 +681,7 @@ static hfsad_status enter(federation *f, host *h, size_t number, host_place *pla
     return status;
 }
 
-/* Noise by the secret in the state folder. A simulation that is repeated takes that of the seed. */
+/* Noise from the secret in the state folder. A simulation takes it from the seed, so that it can be repeated. */
 static hfsad_status take_noise(federation *f, const host *h, size_t number, const char *path, hfsad_error *err)
 {
     const size_t leaves = f->shape->n_leaves;
@@ -695,6 +705,7 @@ hfsad_status federation_join(federation *f, host *h, size_t number, const federa
     char path[HFSAD_TIERS_MAX * 256];
     char **children = child_names(f->shape, number, &count);
     hfsad_status status = check_cohort(f, number, err);
+    f->folder = host_folder(h);
     nodes_name(f->shape, number, path, sizeof path);
     if (!status && (!children || count != tree_children(f->shape, number)))
         status = error_memory(err, count, "the names of nodes");

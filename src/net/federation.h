@@ -101,6 +101,10 @@ polish_result federation_polish_result(const double *numbers);
 /* Reads the groups, which follow the model. Returns the reason if there are none, otherwise NULL. Free the result in
  * either case. */
 const char *federation_groups_take(const federation *f, const double *numbers, personal_result *result);
+/* Clients: the groups that the cloud has found. m->K is 0 if it has found none, or one; m lasts as long as f. The
+ * weights p and the model w of a client follow from them and from its rows; false: no memory. */
+hfsad_status federation_own_groups(federation *f, mixture *m, hfsad_error *err);
+bool federation_own_model(const federation *f, size_t leaf, const mixture *m, double *p, double *w);
 /* The reason why the polish has no result; NULL: it has one. */
 const char *federation_polish_failure(const double *numbers);
 /* The start of the run: its kind or the name of a file; the caller frees it. */

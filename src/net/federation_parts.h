@@ -3,6 +3,7 @@
 #define HFSAD_NET_FEDERATION_PARTS_H
 
 #include "net/federation.h"
+#include "net/kept_groups.h"
 #include "net/vault.h"
 #include "net/warden.h"
 #include "run/algorithm.h"
@@ -46,13 +47,15 @@ struct federation {
     word_source *noises;    /* by leaf */
     uint64_t *lives;        /* by leaf: life of its link */
     polish_memory **polish; /* by leaf; NULL: no question so far */
+    warden **guards;        /* by leaf; NULL: no question so far */
+    kept_groups groups;
+    const char *folder; /* of the process's state; NULL: none */
 };
 
 /* Context of an inquiry's functions. */
 typedef struct {
     federation *f;
     size_t leaf;
-    warden guard;        /* of a client */
     const char *why_not; /* reason for which the last question was refused; NULL: it was not */
 } seat;
 
@@ -70,7 +73,7 @@ void polish_forget(federation *f);
  * answer; the search, which starts from the cloud's model w. */
 size_t federation_groups_numbers(const federation *f, const plan *p);
 size_t personal_message_most(const federation *f);
-bool personal_client_answer(const seat *at, const inquiry_question *question, double *numbers);
+bool personal_client_answer(seat *at, const inquiry_question *question, double *numbers);
 hfsad_status federation_groups_from(const federation *f, inquiry *q, const inquiry_turns *turns, uint64_t attempt,
                                     const double *w, double *numbers, hfsad_error *err);
 

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The groups as numbers: these, then of every possible group its share and its model, then the clients' weights. */
+/* The groups as numbers: these, then of every possible group its share, its model and its size, then the
+ * clients' weights. */
 enum { FINISHED, GROUPS, SCALE, EXCHANGES, DOWN, UP, GAIN, HEAD };
 
 static size_t most_groups(const federation *f)
@@ -24,7 +25,7 @@ size_t federation_groups_numbers(const federation *f, const plan *p)
     const dataset *d = f->shape;
     if (!personal_is_due(f->spec) || personal_why_not(f->spec, p, d->n_inner, d->M))
         return 0;
-    return HEAD + most_groups(f) * (1 + d->M + (spec_shows_clients(f->spec) ? d->n_leaves : 0));
+    return HEAD + most_groups(f) * (2 + d->M + (spec_shows_clients(f->spec) ? d->n_leaves : 0));
 }
 
 size_t personal_message_most(const federation *f)
@@ -41,7 +42,18 @@ size_t personal_message_most(const federation *f)
 
 /* ---- a client ---- */
 
-bool personal_client_answer(const seat *at, const inquiry_question *question, double *numbers)
+static void open_client(const federation *f, size_t leaf, double *scratch, mixture_client *client)
+{
+    *client = (mixture_client){
+        .loss = &plan_leaf(f->p, leaf)->loss,
+        .rows = federation_client_rows(f, leaf),
+        .M = f->shape->M,
+        .number = leaf,
+        .scratch = scratch,
+    };
+}
+
+bool personal_client_answer(seat *at, const inquiry_question *question, double *numbers)
 {
     federation *f = at->f;
     const size_t M = f->shape->M, kind = (size_t)(question->kind - INQUIRY_GROUPS);
@@ -50,18 +62,47 @@ bool personal_client_answer(const seat *at, const inquiry_question *question, do
         !mixture_unpack(&q, (mixture_kind)kind, M, question->values, question->count) || question->most != 0 ||
         question->sums != mixture_length(&q, M))
         return false;
+    if (q.kind == MIXTURE_SIZES || q.kind == MIXTURE_MEMBERS) { /* the last ones */
+        hfsad_error err;
+        if (kept_groups_put(&f->groups, f->folder, f->run, question->values, question->count, &err)) {
+            at->why_not = "the models of the groups cannot be stored";
+            return false;
+        }
+    }
     double *scratch = alloc_zero(mixture_scratch(M), sizeof *scratch);
-    const mixture_client client = {
-        .loss = &plan_leaf(f->p, at->leaf)->loss,
-        .rows = federation_client_rows(f, at->leaf),
-        .M = M,
-        .number = at->leaf,
-        .scratch = scratch,
-    };
+    mixture_client client;
+    open_client(f, at->leaf, scratch, &client);
     if (scratch)
         mixture_answer(&client, &q, numbers);
     free(scratch);
     return scratch != NULL; /* otherwise it will be asked again */
+}
+
+hfsad_status federation_own_groups(federation *f, mixture *m, hfsad_error *err)
+{
+    *m = (mixture){0};
+    if (!personal_is_due(f->spec))
+        return HFSAD_OK;
+    mixture_question q;
+    const hfsad_status status = kept_groups_get(&f->groups, f->folder, f->run, personal_message_most(f), err);
+    if (!status && f->groups.count &&
+        mixture_unpack(&q, MIXTURE_SIZES, f->shape->M, f->groups.numbers, f->groups.count))
+        *m = q.now;
+    return status;
+}
+
+bool federation_own_model(const federation *f, size_t leaf, const mixture *m, double *p, double *w)
+{
+    const size_t M = f->shape->M;
+    double *scratch = alloc_zero(mixture_scratch(M), sizeof *scratch);
+    mixture_client client;
+    open_client(f, leaf, scratch, &client);
+    if (scratch) {
+        mixture_weights(&client, m, p);
+        mixture_model(m, M, p, w);
+    }
+    free(scratch);
+    return scratch != NULL;
 }
 
 /* ---- the root ---- */
@@ -76,7 +117,7 @@ typedef struct {
     hfsad_error *err;
 } asker;
 
-static bool ask(void *context, const mixture_question *q, double *sum)
+static bool ask_mixture(void *context, const mixture_question *q, double *sum)
 {
     asker *a = context;
     mixture_pack(q, a->M, a->values);
@@ -103,8 +144,10 @@ static void pack(const federation *f, const personal_result *r, double *to)
         return;
     memcpy(to + HEAD, r->share, r->K * sizeof *to);
     memcpy(to + HEAD + most, r->w, r->K * M * sizeof *to);
+    for (size_t k = 0; k < r->K; k++)
+        to[HEAD + most * (1 + M) + k] = (double)r->size[k];
     if (r->p)
-        memcpy(to + HEAD + most * (1 + M), r->p, r->K * f->shape->n_leaves * sizeof *to);
+        memcpy(to + HEAD + most * (2 + M), r->p, r->K * f->shape->n_leaves * sizeof *to);
 }
 
 const char *federation_groups_take(const federation *f, const double *numbers, personal_result *r)
@@ -126,8 +169,10 @@ const char *federation_groups_take(const federation *f, const double *numbers, p
         return "the cloud does not have enough memory";
     memcpy(r->share, numbers + HEAD, K * sizeof *r->share);
     memcpy(r->w, numbers + HEAD + most, K * M * sizeof *r->w);
+    for (size_t k = 0; k < K; k++)
+        r->size[k] = (uint64_t)numbers[HEAD + most * (1 + M) + k];
     if (members)
-        memcpy(r->p, numbers + HEAD + most * (1 + M), n * K * sizeof *r->p);
+        memcpy(r->p, numbers + HEAD + most * (2 + M), n * K * sizeof *r->p);
     return NULL;
 }
 
@@ -139,7 +184,7 @@ hfsad_status federation_groups_from(const federation *f, inquiry *q, const inqui
     personal_result found = {0};
     a.values = alloc_zero(personal_message_most(f), sizeof *a.values);
     bool done = personal_problem_make(&problem, f->spec, f->p, f->shape) && a.values;
-    problem.ask = ask;
+    problem.ask = ask_mixture;
     problem.context = &a;
     done = done && personal_grow(&problem, w, &found);
     found.finished = found.finished && done;

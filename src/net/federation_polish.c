@@ -21,14 +21,14 @@
 
 struct polish_memory {
     uint64_t attempt, number; /* of the last question */
-    uint64_t life;            /* of the node that has answered; a new one says so once */
+    uint64_t life;            /* of the node that answered; a new process reports it once */
     double *last;             /* the last answer of a kind that cannot be made twice: commits, rounds, metrics */
     star_client *star;
     polish_chosen *chosen;
     double rows[]; /* multiplier, bend, anchor of each; then M + STAR_NUMBERS of `last` */
 };
 
-/* Of the polish: whether there is one, the most numbers of a message, and a client's answer. */
+/* The polish: whether there is one, the longest message, and a client's answer. */
 static bool federation_polishes(const federation *f, const plan *p)
 {
     const size_t n_inner = f->shape->n_inner;
@@ -91,7 +91,7 @@ static size_t row_numbers(const federation *f)
 
 static polish_memory *memory_of(federation *f, size_t leaf, size_t rows)
 {
-    const size_t last = coordinates(f) + STAR_NUMBERS;
+    const size_t last = polish_length(POLISH_PROJECT, coordinates(f)); /* the longest answer of those that move */
     if (!f->polish)
         f->polish = alloc_zero(f->shape->n_leaves, sizeof(polish_memory *));
     if (f->polish && !f->polish[leaf] &&
@@ -164,8 +164,7 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
         .scores = plan_scores(f->p),
     };
     const polish_question asked = {(polish_kind)kind, v[2], v[3], vector, vector + M, v[4], whole ? 0 : M};
-    const bool moves =
-        kind == POLISH_COMMIT || kind == POLISH_ROUND || kind == POLISH_METRIC || kind == POLISH_METRIC_DIAGONAL;
+    const bool moves = polish_table[kind].flags & POLISH_MOVES;
     if (moves && m->number == number)
         memcpy(numbers + 1, m->last, question->sums * sizeof *numbers);
     else
@@ -191,20 +190,20 @@ typedef enum {
     GOES_ON,
     BEGINS_ANEW, /* a client is lost, and what its multipliers were made of was not kept */
     HAS_ABSENT,  /* a client does not answer */
-    HAS_LOST,    /* a client says that it is lost whenever it is asked */
-    HAS_ENDED    /* a turn ended it; the status says why */
+    HAS_LOST,    /* a client reports that it is lost whenever it is asked */
+    HAS_ENDED    /* a turn ended it; the status states why */
 } giving_up;
 
 typedef struct {
     inquiry *q;
     const inquiry_turns *turns;
     size_t M;
-    asked current; /* that the solver waits for */
-    asked *past;   /* answered ones that clients keep something of, as they came */
-    size_t n_past, past_room;
-    bool forgets;   /* no memory for them: a lost client restarts the polish */
-    size_t again;   /* of them: the next to be asked again; n_past: none */
-    double *values; /* of the question as it goes out, with its head */
+    asked current;                          /* that the solver waits for */
+    asked *past;                            /* answered ones that clients keep something of, as they came */
+    size_t n_past, past_room, past_numbers; /* past_numbers: of all their vectors */
+    bool forgets;                           /* no memory for them: a lost client restarts the polish */
+    size_t again;                           /* of them: the next to be asked again; n_past: none */
+    double *values;                         /* of the question as it goes out, with its head */
     double *answer;
     uint64_t attempt, number;    /* number: of the last question of this attempt that was answered */
     uint64_t life;               /* of the last client that was readmitted */
@@ -219,8 +218,8 @@ typedef struct {
 
 /* Numbers of all questions that are kept. */
 enum { PAST_MOST = 1 << 24 };
-/* Attempts that may be lost beyond the number of the solver's questions that were answered. Clients that are killed now
- * and then stay below it; a client that says it is lost again and again cannot, whichever questions it answers. */
+/* Limit on lost attempts beyond the number of the solver's questions that were answered. Clients that are killed now
+ * and then stay below it; a client that reports a loss again and again does not, whichever questions it answers. */
 enum { LOST_MOST = 1000 };
 /* Attempts of a life have different numbers than those of the next. */
 enum { RETRIES_BIT = 20 };
@@ -229,7 +228,14 @@ static void forget_past(asker *a)
 {
     for (size_t i = 0; i < a->n_past; i++)
         free(a->past[i].vectors);
-    a->n_past = 0;
+    a->n_past = a->past_numbers = 0;
+}
+
+static void count_past(asker *a)
+{
+    a->past_numbers = 0;
+    for (size_t i = 0; i < a->n_past; i++)
+        a->past_numbers += polish_down(a->past[i].kind, a->past[i].M);
 }
 
 _Static_assert(INQUIRY_POLISH + POLISH_KINDS <= INQUIRY_GROUPS, "a kind of question for every kind of the polish");
@@ -248,15 +254,6 @@ static inquiry_question question_of(asker *a, const asked *q)
                               .values = a->values};
 }
 
-/* What a client has is made by anchors, commits, metrics and rounds, one after the other, and by the last look at the
- * values. */
-static bool is_kept(polish_kind kind)
-{
-    return kind == POLISH_ANCHOR || kind == POLISH_COMMIT || kind == POLISH_VALUE || kind == POLISH_METRIC ||
-           kind == POLISH_METRIC_DIAGONAL || kind == POLISH_ROUND || kind == POLISH_GRAM ||
-           kind == POLISH_GRAM_DIAGONAL || kind == POLISH_CHOOSE;
-}
-
 /* All but the last choice of columns, which POLISH_FORGET leaves. */
 static void forget_steps(asker *a)
 {
@@ -269,6 +266,20 @@ static void forget_steps(asker *a)
     if (last > 0)
         a->past[0] = a->past[last - 1];
     a->n_past = last > 0;
+    count_past(a);
+}
+
+/* The last look, and the projections after it. */
+static void forget_values(asker *a)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < a->n_past; i++)
+        if (a->past[i].kind == POLISH_VALUE || a->past[i].kind == POLISH_PROJECT)
+            free(a->past[i].vectors);
+        else
+            a->past[kept++] = a->past[i];
+    a->n_past = kept;
+    count_past(a);
 }
 
 static void keep(asker *a)
@@ -279,14 +290,11 @@ static void keep(asker *a)
         forget_steps(a);
         a->again = a->n_past;
     }
-    if (a->forgets || !is_kept(kind))
+    if (a->forgets || !(polish_table[kind].flags & POLISH_KEPT))
         return;
-    for (size_t i = 0; kind == POLISH_VALUE && i < a->n_past; i++)
-        if (a->past[i].kind == POLISH_VALUE) {
-            free(a->past[i].vectors);
-            memmove(a->past + i, a->past + i + 1, (--a->n_past - i) * sizeof *a->past);
-        }
-    double *vectors = (a->n_past + 1) * count <= PAST_MOST ? alloc_zero(count, sizeof *vectors) : NULL;
+    if (kind == POLISH_VALUE)
+        forget_values(a);
+    double *vectors = a->past_numbers + count <= PAST_MOST ? alloc_zero(count, sizeof *vectors) : NULL;
     a->forgets = !vectors || !alloc_grow((void **)&a->past, &a->past_room, a->n_past + 1, sizeof *a->past);
     if (a->forgets) {
         free(vectors);
@@ -295,6 +303,7 @@ static void keep(asker *a)
         memcpy(vectors, a->current.vectors, count * sizeof *vectors);
         a->past[a->n_past] = a->current;
         a->past[a->n_past++].vectors = vectors;
+        a->past_numbers += count;
     }
     a->again = a->n_past;
 }
@@ -325,7 +334,7 @@ static void ask_once(asker *a, const asked *q)
     else if (a->answer[0] >= INQUIRY_ABSENT)
         a->why = HAS_ABSENT;
     else if (a->answer[0] > 0)
-        retry(a, (uint64_t)fmin(a->answer[0], 0x1p53) - 1); /* a client may say any number */
+        retry(a, (uint64_t)fmin(a->answer[0], 0x1p53) - 1); /* a client may send any number */
     else
         a->number++;
 }
@@ -368,8 +377,8 @@ uint64_t federation_polish_rows(const double *numbers)
     return (uint64_t)numbers[10];
 }
 
-/* If the solver begins anew, its rows are the same. */
-static void take_row(void *context, const polish_row *row)
+/* If the solver starts again, its rows are the same. */
+static void take_polish_row(void *context, const polish_row *row)
 {
     asker *a = context;
     if (row->number <= a->n_rows || a->why == BEGINS_ANEW) /* the latter: it was broken off within this row */
@@ -425,7 +434,7 @@ static bool solve(asker *a, const federation *f, const double *w, double *number
     bool solved = polish_problem_make(&problem, f->p, f->shape);
     problem.ask = ask;
     problem.context = a;
-    problem.row = a->rows && problem.star ? take_row : NULL;
+    problem.row = a->rows && problem.star ? take_polish_row : NULL;
     if (f->p->errors)
         solved = solved && (problem.variance = alloc_zero(a->M * (a->M + 1) / 2, sizeof *problem.variance));
     for (bool anew = true; anew && solved;) {

@@ -77,7 +77,7 @@ static hfsad_status ask_members(asker *a, inquiry_question question, double *tot
     return inquiry_ask(a->q, ++a->number, &question, a->turns, totals, err);
 }
 
-static hfsad_status ask(void *context, const survey_question *q, double *totals, hfsad_error *err)
+static hfsad_status ask_survey(void *context, const survey_question *q, double *totals, hfsad_error *err)
 {
     asker *a = context;
     const inquiry_question question = {.kind = (int)q->kind,
@@ -105,7 +105,7 @@ static hfsad_status ask_moments(void *context, const double *centre, bool square
     m->values[0] = squares;
     memcpy(m->values + 1, centre, m->F * sizeof *centre);
     const survey_question q = {SURVEY_MOMENTS, 1 + m->F, m->values, 0, 1 + 2 * m->F};
-    return ask(m->a, &q, sums, err);
+    return ask_survey(m->a, &q, sums, err);
 }
 
 static hfsad_status ask_columns(federation *f, asker *a, bool sparse, hfsad_error *err)
@@ -126,8 +126,8 @@ static hfsad_status ask_columns(federation *f, asker *a, bool sparse, hfsad_erro
     return status;
 }
 
-/* Clients that have not answered are no members. It is committed before anything is asked of the others, so that a root
- * that is begun again asks the same. */
+/* Clients that have not answered are not members. The decision is committed before the other clients are asked
+ * anything, so that a restarted root asks the same questions. */
 static hfsad_status decide_members(asker *a, const double *there, hfsad_error *err)
 {
     federation *f = a->f;
@@ -189,7 +189,7 @@ static hfsad_status ask_shape(federation *f, asker *a, double *head, hfsad_error
     rows_energy all = {0};
     if (intercept && !standard) {
         const survey_question energy = {SURVEY_ENERGY, 0, NULL, 0, 2};
-        if ((status = ask(a, &energy, totals, err)))
+        if ((status = ask_survey(a, &energy, totals, err)))
             return status;
         all = (rows_energy){totals[0], totals[1]};
     }
@@ -206,10 +206,10 @@ static double at_most(double v)
     return v > DBL_MAX ? DBL_MAX : v;
 }
 
-/* start: its place in the result, and that of scales.slope behind it. */
+/* start: its place in the result; scales.slope follows it. */
 static hfsad_status ask_plan(federation *f, asker *a, double *head, double *start, hfsad_error *err)
 {
-    const surveyor all = {a, ask};
+    const surveyor all = {a, ask_survey};
     run_beginning b;
     const hfsad_status status = run_begin(&b, f->spec, f->shape, &all, start, err);
     plan_free(b.plan);
@@ -275,7 +275,7 @@ static void take_line(void *context, const char *line)
         federation_leave_out(f, number - f->shape->n_inner);
 }
 
-/* Clients that came to the list later: what the record says already. */
+/* Clients that joined the list later, as far as the record already has them. */
 typedef struct {
     const federation *f;
     uint8_t *noted; /* by leaf */

@@ -93,15 +93,15 @@ static void put_share(gathering *g, size_t number, run_share share)
     sim_put_share(g->run->sim, number, &share);
 }
 
-/* Whether all nodes can be where the last row found them: in lock step always; otherwise only the last question of all
- * holds them. */
+/* Whether all nodes can be in the state of the last row: in lock step always; otherwise only the last question of all
+ * stops them. */
 static bool is_still(const gathering *g)
 {
     const uint64_t K = (uint64_t)spec_edge_rounds(g->spec);
     return g->round == K * (federation_is_async(g->f) ? (uint64_t)g->spec->run.iterations : g->row.iteration);
 }
 
-/* The cloud says which row it is all about. */
+/* The cloud states the row that the models belong to. */
 static hfsad_status take_root(gathering *g, const node *root, store *state, hfsad_error *err)
 {
     run_share share;

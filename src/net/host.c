@@ -76,6 +76,7 @@ void host_free(host *h)
         host_free_keys(at);
         free(at->children);
         free(at->lines);
+        free(at->orders);
         free(at->path);
         free(at->parent);
     }

@@ -26,7 +26,7 @@ typedef struct host host;
     X(ENDED, "the run has ended")                                                                                      \
     X(DISMISSED, "the cloud has ended the run")                                                                        \
     X(STATE_LOST, "waits for its state folder")                                                                        \
-    X(CHILD_BEHIND, "a child has not the state that this node has seen")                                               \
+    X(CHILD_BEHIND, "a child does not have the state that this node has seen")                                         \
     X(CHILD_ABSENT, "goes on without")                                                                                 \
     X(CHILD_ASIDE, "sets aside, for messages beyond the bounds of the mathematics")                                    \
     X(CHILD_BACK, "goes on with")                                                                                      \

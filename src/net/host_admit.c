@@ -55,7 +55,7 @@ static child_name *way_to(const hosted *at, const char *path)
 static host_order *find_order(hosted *at, uint64_t number)
 {
     host_order *free_one = NULL;
-    for (size_t i = 0; i < NODE_ORDERS; i++) {
+    for (size_t i = 0; at->orders && i < NODE_ORDERS; i++) {
         if (at->orders[i].number == number)
             return &at->orders[i];
         if (!free_one && !at->orders[i].number)
@@ -72,12 +72,26 @@ static void conclude_order(host_order *o, run_readmission done)
     channel_stop(&o->way);
 }
 
-/* Of its own child it is done at once; otherwise it is passed on. */
+/* An order for a node above this path is not done yet: the cloud's record has orders of one branch as they were done.
+ */
+static bool is_held(const hosted *at, const char *path)
+{
+    for (size_t i = 0; i < NODE_ORDERS; i++) {
+        const size_t length = strcspn(at->orders[i].path, "\n");
+        if (at->orders[i].number && strncmp(at->orders[i].path, path, length) == 0 && path[length] == '/')
+            return true;
+    }
+    return false;
+}
+
+/* An order about a child of this node is carried out at once; any other order is passed on. */
 static void take_order(hosted *at, uint64_t number, const char *path, bool retires)
 {
     const child_name *child = way_to(at, path);
+    if (!at->orders)
+        at->orders = alloc_zero(NODE_ORDERS, sizeof *at->orders); /* without memory the order is repeated */
     host_order *o = find_order(at, number);
-    if (!at->n || !child || !o || o->way.live)
+    if (!at->n || !child || !o || o->way.live || is_held(at, path))
         return;
     const bool own = strcspn(path, "\n") == strlen(child->path);
     if (!own && node_child_life(at->n, child->slot) > 0 && !node_child_is_admitted(at->n, child->slot))
@@ -88,7 +102,6 @@ static void take_order(hosted *at, uint64_t number, const char *path, bool retir
     if (own && node_child_life(at->n, child->slot) < number &&
         !(retires ? node_child_retire : node_child_begin)(at->n, child->slot, number))
         return;
-    at->has_orders = true;
     o->number = number;
     o->retires = retires;
     snprintf(o->path, sizeof o->path, "%s", path);
@@ -147,7 +160,8 @@ static void hear_order(host *h, hosted *at, size_t from, const message *m)
                m->values[2] <= ANEW_RETIRED) {
         host_order *o = find_order(at, m->round);
         const child_name *child = o && o->number ? way_to(at, o->path) : NULL;
-        if (child && child->slot == from && o->way.live)
+        if (child && child->slot == from && o->way.live && at->n &&
+            m->phase >> NODE_LIFE_BIT == node_child_life(at->n, from)) /* what it did in an earlier life is void */
             conclude_order(o, (run_readmission){(uint64_t)m->values[0], (uint64_t)m->values[1],
                                                 (anew_where)(int)m->values[2], NULL});
     }
@@ -166,9 +180,9 @@ const run_readmission *host_readmitted(host *h)
 {
     hosted *root = &h->all[0];
     host_order *o = root->orders;
-    while (o < root->orders + NODE_ORDERS && !o->tell)
+    while (o && o < root->orders + NODE_ORDERS && !o->tell)
         o++;
-    if (root->parent || o == root->orders + NODE_ORDERS)
+    if (!o || root->parent || o == root->orders + NODE_ORDERS)
         return NULL;
     h->readmitted = *o;
     h->readmitted.path[strcspn(h->readmitted.path, "\n")] = 0;
@@ -182,7 +196,7 @@ const run_readmission *host_readmitted(host *h)
 
 /* ---- admissions ---- */
 
-/* A child that knows nothing of its link's new life; n_children: none. The last one asked comes last. */
+/* A child that does not know of its link's new life; n_children: none. The child asked last comes last. */
 static size_t next_stranger(hosted *at, bool *all)
 {
     size_t first = at->n_children;
@@ -226,7 +240,7 @@ static hfsad_status send_admission(host *h, hosted *at, bool *all, hfsad_error *
     return status;
 }
 
-/* A client that has left, and lives, is told so. */
+/* A client that has left and is still running is told that it has left. */
 static hfsad_status dismiss_child(host *h, hosted *at, child_name *child, hfsad_error *err)
 {
     child->dismissed = false;
@@ -309,8 +323,7 @@ static void hear_admission(host *h, hosted *at, const message *m)
 void host_hear_admission(host *h, hosted *at, size_t from, const message *m)
 {
     const bool cohorts = at->veil || at->call, leaves = is_of(m, NODE_PHASE_ORDER) || m->count == 2;
-    if (m->run != h->s.run_id || (cohorts && !leaves)) /* a link that begins anew could say something else under the
-                                                           masks of a round */
+    if (m->run != h->s.run_id || (cohorts && !leaves)) /* it could send other numbers under the masks of a round */
         return;
     if (is_of(m, NODE_PHASE_ORDER))
         hear_order(h, at, from, m);
@@ -331,14 +344,14 @@ void host_admit_resume(hosted *at)
 
 void host_admit_tick(hosted *at, uint64_t now)
 {
-    for (size_t i = 0; at->has_orders && i < NODE_ORDERS; i++)
+    for (size_t i = 0; at->orders && i < NODE_ORDERS; i++)
         channel_tick(&at->orders[i].way, now, &patience);
     channel_tick(&at->admit, now, &patience);
 }
 
 void host_admit_repeat(hosted *at)
 {
-    for (size_t i = 0; i < NODE_ORDERS; i++)
+    for (size_t i = 0; at->orders && i < NODE_ORDERS; i++)
         channel_repeat(&at->orders[i].way);
     channel_repeat(&at->admit);
     at->admit_heard = 0;
@@ -347,12 +360,12 @@ void host_admit_repeat(hosted *at)
 uint64_t host_admit_due(const hosted *at)
 {
     uint64_t due = channel_due(&at->admit);
-    for (size_t i = 0; at->has_orders && i < NODE_ORDERS; i++)
+    for (size_t i = 0; at->orders && i < NODE_ORDERS; i++)
         due = channel_due(&at->orders[i].way) < due ? channel_due(&at->orders[i].way) : due;
     return due;
 }
 
-/* An order that is done is told once; the parent asks again if it has not heard it. */
+/* A completed order is reported once; the parent asks again if it has not received the report. */
 static hfsad_status send_order(host *h, hosted *at, host_order *o, hfsad_error *err)
 {
     uint64_t repeated = 0;
@@ -364,6 +377,7 @@ static hfsad_status send_order(host *h, hosted *at, host_order *o, hfsad_error *
         values[m.count++] = (double)o->done.round;
         values[m.count++] = (double)o->done.where;
         *o = (host_order){0};
+        m.phase += node_life(at->n) << NODE_LIFE_BIT;
         return host_send(h, at, ABOVE, TOPIC_ANSWER, &m, err);
     }
     if (!channel_take(&o->way, &repeated))
@@ -390,7 +404,7 @@ hfsad_status host_admit_send(host *h, hosted *at, hfsad_error *err)
 {
     uint64_t repeated = 0;
     hfsad_status status = at->wish[0] ? send_wish(h, at, err) : HFSAD_OK;
-    for (size_t i = 0; at->has_orders && i < NODE_ORDERS && !status; i++)
+    for (size_t i = 0; at->orders && i < NODE_ORDERS && !status; i++)
         if (at->orders[i].number)
             status = send_order(h, at, &at->orders[i], err);
     for (size_t c = 0; at->dismisses && c < at->n_children && !status; c++)

@@ -183,7 +183,7 @@ bool host_cohort_without(hosted *at, size_t slot, const char *text)
     node_child_wish(at->n, slot);
     if (!node_child_may_leave(at->n, slot))
         return false;
-    node_child_close(at->n, slot); /* committed before the others hear of it */
+    node_child_close(at->n, slot); /* committed before the other nodes receive it */
     if (c->renew.live && c->lost != slot && node_child_is_closing(at->n, c->lost))
         return false; /* one after another; the order is repeated */
     if (!c->renew.live || c->lost != slot) {

@@ -15,7 +15,7 @@ void vector_before_free(vector_before *v)
     *v = (vector_before){0};
 }
 
-static bool keep(vector_before *v, const message *m)
+static bool keep_vector(vector_before *v, const message *m)
 {
     if (!alloc_grow((void **)&v->values, &v->room, m->count, sizeof *v->values))
         return false;
@@ -61,7 +61,7 @@ message_fault host_encode_difference(host *h, hosted *at, const message *m, size
     const message_reference reference = reference_to(before);
     const message_fault fault = message_encode(whole ? NULL : h->codec, m, whole ? WIRE_DOUBLE : WIRE_DELTA,
                                                whole ? NULL : &reference, h->out.bytes, size);
-    if (!fault && !again && !keep(before, m))
+    if (!fault && !again && !keep_vector(before, m))
         before->count = 0; /* the next one goes whole */
     return fault;
 }
@@ -77,6 +77,6 @@ message_fault host_decode_difference(host *h, const vector_before *before, bool 
 
 void host_keep_heard(const host *h, vector_before *before, const message *m)
 {
-    if (has_difference(h, m) && before && !keep(before, m))
+    if (has_difference(h, m) && before && !keep_vector(before, m))
         before->count = 0;
 }

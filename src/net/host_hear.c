@@ -1,6 +1,7 @@
 /* Input: messages for the nodes, and events of the connections. */
 #include "base/clock.h"
 #include "net/host_parts.h"
+#include "net/warden.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void refuse(const host *h, const hosted *at, const char *topic, const char *why)
+static void refuse_message(const host *h, const hosted *at, const char *topic, const char *why)
 {
     host_tell(h, HOST_MESSAGE_REFUSED, at->path, why, topic, NULL);
 }
@@ -88,8 +89,6 @@ hfsad_status host_set_up(host *h, hfsad_error *err)
 
 static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_refusal *why)
 {
-    hfsad_error err;
-    hfsad_status failed = HFSAD_OK;
     if (m->phase == NODE_PHASE_COHORT) {
         host_cohort_hear(h, at, from, m);
         *why = NODE_REFUSED_OLD;
@@ -117,6 +116,8 @@ static bool hand_over(host *h, hosted *at, size_t from, const message *m, node_r
             host_note_training(h, at, m);
         return false;
     }
+    hfsad_error err;
+    hfsad_status failed = HFSAD_OK;
     const bool news = inquiry_handle(at->q, from, m, why, &failed, &err);
     host_break_down(h, failed, &err);
     if (failed)
@@ -208,19 +209,28 @@ static void handle(host *h, hosted *at, const char *topic, const char *path, con
         at->awake = true;
         at->woke = node_get_status(at->n).round;
     }
-    const uint64_t k = at->n ? node_get_status(at->n).k : 0;
-    const double before = at->n && node_follows(at->n) ? work_clock(size) : 0,
-                 began = h->s.local_seconds > 0 ? clock_seconds() : 0;
+    const bool paced = h->s.local_seconds > 0 && at->n_children == 0;
+    const uint64_t k = paced && at->n ? node_get_status(at->n).k : 0;
+    const double before = at->n && node_follows(at->n) ? work_clock(size) : 0, began = paced ? clock_seconds() : 0;
     const bool news = hand_over(h, at, from->slot, m, &why), old = !news && why == NODE_REFUSED_OLD;
     const char *reason = !news && why == NODE_REFUSED_VALUE && at->q ? inquiry_why(at->q) : NULL;
+    if (!news && why == NODE_REFUSED_BOUND && from->slot == NODE_PARENT)
+        reason = WARDEN_TOO_LARGE;
     if (!news && !reason)
         reason = node_refusal_text(why);
     if (!news && !old && !(quiet && why == NODE_REFUSED_RUN))
-        refuse(h, at, topic, reason);
+        refuse_message(h, at, topic, reason);
     if (from->slot == NODE_PARENT && !old)
         audit(h, at, m, reason);
-    if (!news && why == NODE_REFUSED_BOUND)
+    if (!news && why == NODE_REFUSED_BOUND && from->slot != NODE_PARENT)
         host_meet_liar(h, at, path, from->slot);
+    if (!news && why == NODE_REFUSED_BOUND && from->slot == NODE_PARENT) {
+        hfsad_error err; /* without this client nothing goes on: end by name instead of waiting */
+        const hfsad_status status = error_set(
+            &err, HFSAD_ERROR_INPUT,
+            "%.200s: refuses " WARDEN_TOO_LARGE "; the run diverges, or privacy.largest is too small", at->path);
+        host_break_down(h, status, &err);
+    }
     if (!news && why == NODE_REFUSED_FUTURE && at->n)
         host_meet_newer(h, at, path, from->slot, m);
     if (news && at->n && node_follows(at->n) && !(at->q && is_setup(m)))
@@ -228,8 +238,8 @@ static void handle(host *h, hosted *at, const char *topic, const char *path, con
     if (from->before &&
         (news || (old && is_later(m, from->before)))) /* a node that does not need it may need the next one */
         host_keep_heard(h, from->before, m);
-    const uint64_t steps = at->n ? node_get_status(at->n).k - k : 0;
-    if (h->s.local_seconds > 0 && at->n_children == 0 && steps > 0)
+    const uint64_t steps = paced && at->n ? node_get_status(at->n).k - k : 0;
+    if (steps > 0)
         node_set_local_steps(at->n, steps_in(h->s.local_seconds, clock_seconds() - began, steps));
 }
 
@@ -244,7 +254,7 @@ static bool is_genuine(host *h, hosted *at, const char *topic, topic_kind kind, 
         why = host_hear_hello(h, at, from->child, bytes, *size);
     at->garbled += why != NULL;
     if (why)
-        refuse(h, at, topic, why);
+        refuse_message(h, at, topic, why);
     return false;
 }
 
@@ -253,10 +263,10 @@ static void receive(void *context, size_t member, const char *topic, const void 
     const sense *s = context;
     host *h = s->h;
     hosted *at = &h->all[h->whose[s->way][member]];
-    char path[TOPIC_MAX];
+    UNFILLED char path[TOPIC_MAX];
     topic_kind kind;
     sender from = {0};
-    message m;
+    UNFILLED message m;
     if (size == 0) /* a retained value that was cleared */
         return;
     const size_t frame = message_frame_size(bytes, size);
@@ -265,12 +275,13 @@ static void receive(void *context, size_t member, const char *topic, const void 
         h->heard++;
         return;
     }
-    const bool own = topic_read(topic, h->run, path, &kind) && kind == TOPIC_STATUS && strcmp(path, at->path) == 0;
-    if (topic_read(topic, h->run, path, &kind) && kind == TOPIC_HELLO && strcmp(path, at->path) == 0)
+    const bool known = topic_read(topic, h->run, path, &kind),
+               own = known && (kind == TOPIC_STATUS || kind == TOPIC_HELLO) && strcmp(path, at->path) == 0;
+    if (own && kind == TOPIC_HELLO)
         return;
-    if (!own && (!topic_read(topic, h->run, path, &kind) || !sender_of(at, path, kind, &from))) {
+    if (!own && (!known || !sender_of(at, path, kind, &from))) {
         at->strangers++;
-        refuse(h, at, topic, "from a node that is not a neighbour");
+        refuse_message(h, at, topic, "from a node that is not a neighbour");
         return;
     }
     if (!is_genuine(h, at, topic, kind, &from, bytes, &size))
@@ -280,12 +291,12 @@ static void receive(void *context, size_t member, const char *topic, const void 
         return;
     if (fault) {
         at->garbled++;
-        refuse(h, at, topic, message_fault_text(fault));
+        refuse_message(h, at, topic, message_fault_text(fault));
         return;
     }
     if (m.kind != topic_message_kind(kind)) {
         at->garbled++;
-        refuse(h, at, topic, "kind does not match its topic");
+        refuse_message(h, at, topic, "kind does not match its topic");
         return;
     }
     if (own || h->leaving) {

@@ -111,11 +111,10 @@ typedef struct {
     char *lines;                     /* lines of the record, path included, not in the store yet; NULL: none */
     hfsad_figures row;
     uint64_t status_due;
-    size_t slot;     /* among its parent's children */
-    bool has_orders; /* an order has existed since the start; otherwise a turn skips the array, which is large */
-    host_order orders[NODE_ORDERS];
-    channel admit;     /* retransmits the admission of a child (host_admit.c) */
-    size_t admit_next; /* slot of the next child to admit */
+    size_t slot;        /* among its parent's children */
+    host_order *orders; /* NODE_ORDERS of them; NULL: none since the start */
+    channel admit;      /* retransmits the admission of a child (host_admit.c) */
+    size_t admit_next;  /* slot of the next child to admit */
     bool tell_admitted;
     uint64_t admit_heard; /* life of the link that the parent has named in this connection */
     bool connected[WAYS];

@@ -1,5 +1,5 @@
-/* Tags: what a process says has one for every neighbour that it is for, and what it hears counts only with a right one
- * (docs/protocol.md, section 9). */
+/* Tags: every message of a process has a tag for each neighbour that it is for, and a received message counts only with
+ * a valid tag (docs/protocol.md, section 9). */
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "base/clock.h"
 #include "net/host_parts.h"
@@ -97,7 +97,7 @@ bool host_all_sure(const hosted *at)
     return all;
 }
 
-/* ---- what is said ---- */
+/* ---- sending ---- */
 
 typedef struct {
     unsigned char *to;
@@ -139,7 +139,7 @@ hfsad_status host_seal(host *h, const hosted *at, topic_kind topic, size_t *size
     return HFSAD_OK;
 }
 
-/* With tags by which a neighbour knows that this process has the key now. */
+/* With tags that prove to a neighbour that this process holds the key now. */
 hfsad_status host_send_hello(host *h, hosted *at, hfsad_error *err)
 {
     char topic[TOPIC_MAX];
@@ -168,9 +168,10 @@ hfsad_status host_send_hello(host *h, hosted *at, hfsad_error *err)
     return status;
 }
 
-/* ---- what is heard ---- */
+/* ---- receiving ---- */
 
-/* The neighbour has this pair: from now on it is the one. What was said before with another was not understood. */
+/* The neighbour has this pair of keys, which is used from now on. The neighbour could not read earlier messages under
+ * another pair. */
 static void make_sure(hosted *at, seal_peer *peer, seal_pair *pair)
 {
     const bool news = !pair->sure;
@@ -203,7 +204,7 @@ static bool is_right(hosted *at, seal_peer *peer, bool down, const seal_content 
     return false;
 }
 
-/* A neighbour may have spoken before it knew this process, or knows another process of this name: it hears of the key
+/* A neighbour may have sent this before it knew this process, or knows another process of this name: it gets the key
  * again. A will was made before there were keys. */
 static bool doubt(hosted *at, topic_kind topic, seal_peer *peer, const char **why)
 {
@@ -222,7 +223,7 @@ bool host_unseal(const host *h, hosted *at, topic_kind topic, child_name *child,
     const unsigned char *list = (const unsigned char *)bytes + frame;
     *why = "with tags: this process was started without keys or secret";
     if (!frame || (!at->keys && frame == *size))
-        return true; /* the decoder says what is wrong, if anything is */
+        return true; /* the decoder reports what is wrong */
     if (!at->keys)
         return false;
     *why = count ? "not genuine: none of its tags is right"

@@ -78,7 +78,7 @@ message host_status_of(const host *h, const hosted *at, bool lives, double value
 static hfsad_status put_message(host *h, hosted *at, int way, topic_kind kind, const message *m, bool retain,
                                 hfsad_error *err)
 {
-    char topic[TOPIC_MAX];
+    UNFILLED char topic[TOPIC_MAX];
     if (at->member[way] == SIZE_MAX)
         way = !way;
     message leaves = *m;

@@ -108,13 +108,12 @@ static bool put_frame(host *h, const message *m)
 
 void host_keep_message(host *h, hosted *at, const message *m)
 {
-    hfsad_error err;
     if (!h->s.state || at->unkept || !node_changed(at->n))
         return;
     const bool there = h->frame_epoch != 0 && h->frame_epoch == store_epoch(h->s.state);
     if (!there && !put_frame(h, m))
         at->unkept = true;
-    else if (store_put_heard(h->s.state, at->path, h->frame_number, &err))
+    else if (store_put_heard(h->s.state, at->path, h->frame_number, NULL))
         lose_messages(h);
 }
 
@@ -123,7 +122,7 @@ typedef struct {
     size_t next; /* names are in the order of the nodes */
 } replay;
 
-static hosted *find(replay *r, const char *path)
+static hosted *find_hosted(replay *r, const char *path)
 {
     for (size_t i = 0; i < r->h->count; i++) {
         hosted *at = &r->h->all[(r->next + i) % r->h->count];
@@ -146,7 +145,7 @@ static hfsad_status on_heard(void *context, const void *frame, size_t size, cons
                          "the state folder %.200s has a message of another spec: give another state folder",
                          store_folder(h->s.state));
     for (size_t i = 0; i < count; i++) {
-        hosted *at = find(r, names[i]);
+        hosted *at = find_hosted(r, names[i]);
         if (!at || !at->n)
             return error_set(err, HFSAD_ERROR_INPUT,
                              "the state folder %.200s belongs to a process with %.100s: start it with the same nodes, "
@@ -236,7 +235,7 @@ static hfsad_status put_state(host *h, hosted *at, hfsad_error *err)
 }
 
 /* whole: also unchanged states that messages replace. */
-static hfsad_status put_node(host *h, hosted *at, bool whole, hfsad_error *err)
+static hfsad_status put_node_state(host *h, hosted *at, bool whole, hfsad_error *err)
 {
     hfsad_status status = HFSAD_OK;
     if (!at->n)
@@ -310,7 +309,7 @@ static hfsad_status put_all(host *h, hfsad_error *err)
     if (!status)
         status = put_result(h, err);
     for (size_t i = 0; i < h->count && !status; i++) {
-        status = put_node(h, &h->all[i], whole, err);
+        status = put_node_state(h, &h->all[i], whole, err);
         changed = changed || h->all[i].uncommitted;
     }
     if (!status && h->s.state)

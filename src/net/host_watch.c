@@ -1,5 +1,5 @@
-/* What a process knows of its neighbours besides their messages of training: which live, which it waits for, which of
- * them have not the state that they should have, and whether another process has its name. */
+/* What a process knows about its neighbours besides their training messages: which are live, which it waits for, which
+ * do not have the state that they should have, and whether another process has its name. */
 #include "base/clock.h"
 #include "net/host_parts.h"
 #include "plan/fixed_answer.h"
@@ -15,8 +15,8 @@
 static const char advice[] =
     "restore a copy of its folder that is not older, or let its link start anew with `hfsad readmit`";
 
-/* A child that has left, or lives without a state, though its messages have been part of the training. It may be
- * believed: it says so itself, and its own process does not go on. */
+/* A child that has left, or is live without a state, although its messages have been part of the training. The report
+ * can be trusted: it is the child's own, and the child's process does not continue. */
 static void note_state(host *h, hosted *at, child_name *child, const message *m)
 {
     char text[500];
@@ -300,7 +300,7 @@ void host_meet_twin(host *h, hosted *at, const message *m)
         at->status_due = 0;
         return;
     }
-    /* The broker may remember what a process said that is gone, or somebody may repeat it. */
+    /* The broker may keep the message of a process that has ended, or an attacker may replay it. */
     if (m->values[HOST_STATUS_MEETS] == (double)h->s.process && ++at->twins >= HOST_TWINS)
         host_break_down(h,
                         error_set(&err, HFSAD_ERROR_INPUT,

@@ -2,8 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "net/catalogue.h"
 #include "net/veil.h"
-#include "plan/fixed_answer.h"
 
 #include <assert.h>
 #include <float.h>
@@ -42,13 +42,13 @@ struct inquiry {
     channel ask;
     bool send_answer;
 
-    unsigned ends; /* how often the root's last word was heard in this connection */
+    unsigned ends; /* number of times that the root's last word was received in this connection */
     bool dismissed, all_dismissed;
     char why[INQUIRY_WHY_MOST + 1];
 
     const char *why_not; /* the last question was not answered; NULL: it was, or no reason is known */
 
-    double *result; /* taken, not only heard of */
+    double *result; /* accepted, not only received */
     size_t n_result;
 };
 
@@ -101,7 +101,7 @@ typedef struct {
     bool announced; /* every node takes it down, and answers 1 for itself; otherwise clients answer from their rows */
     bool kept;      /* it is the result, which outlasts a crash */
     bool last_word; /* it counts from the second time on in a connection, and is never too old */
-    bool in_order;  /* numbers only grow: an older one would make clients forget where they are */
+    bool in_order;  /* numbers only grow: an older question would make clients drop their state */
 } kind_row;
 
 static const kind_row kind_rows[] = {
@@ -124,11 +124,9 @@ static const kind_row *row_of(const inquiry_question *question)
  * masks as an earlier one would uncover that one. */
 static bool layout_of(const inquiry *q, const inquiry_question *question, answer_layout *l)
 {
-    const bool polish = question->kind >= INQUIRY_POLISH && question->kind < INQUIRY_GROUPS;
-    *l = (answer_layout){polish                            ? MAXIMA_APART
-                         : question->kind == INQUIRY_SHAPE ? MAXIMA_FLAGS
-                                                           : MAXIMA_BUCKETS,
-                         question->most, question->sums};
+    catalogue_row row;
+    const bool known = catalogue_find(question->kind, &row);
+    *l = (answer_layout){known ? row.maxima : MAXIMA_BUCKETS, question->most, question->sums};
     return q->s.fixed && !row_of(question)->announced;
 }
 
@@ -329,7 +327,7 @@ static bool all_heard(const inquiry *q)
 
 /* ---- input ---- */
 
-static bool refuse(node_refusal *to, node_refusal why)
+static bool refuse_question(node_refusal *to, node_refusal why)
 {
     if (to)
         *to = why;
@@ -353,24 +351,24 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
 {
     inquiry_question question;
     if (m->count < INQUIRY_HEAD || m->count > q->s.most || !read_question(q, m->values, m->count, m->k, &question))
-        return refuse(why, NODE_REFUSED_SIZE);
+        return refuse_question(why, NODE_REFUSED_SIZE);
     const kind_row *row = row_of(&question);
     question.round = m->round;
     q->why_not = NULL;
     if (!row->last_word)
         q->ends = 0;
     else if (!hear_end(q, &question))
-        return refuse(why, NODE_REFUSED_OLD);
+        return refuse_question(why, NODE_REFUSED_OLD);
     const bool same = q->state != IDLE && q->round == m->round && q->n_asked == m->count && q->members == m->k &&
                       memcmp(q->asked, m->values, m->count * sizeof *q->asked) == 0;
     if (same) {
         q->send_answer = q->send_answer || q->state == KNOWS;
-        return refuse(why, NODE_REFUSED_OLD);
+        return refuse_question(why, NODE_REFUSED_OLD);
     }
     if (!row->last_word && m->round < q->newest)
-        return refuse(why, NODE_REFUSED_OLD);
+        return refuse_question(why, NODE_REFUSED_OLD);
     if (q->s.secure && q->state != IDLE && q->round == m->round) /* another question under the same number */
-        return refuse(why, NODE_REFUSED_VALUE);
+        return refuse_question(why, NODE_REFUSED_VALUE);
     const uint64_t newest = q->newest;
     if (row->in_order)
         q->newest = m->round;
@@ -393,14 +391,14 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
         q->state = IDLE;
         q->newest = newest; /* a question that is refused must not make the next ones old */
         q->why_not = q->s.why ? q->s.why(q->s.context) : NULL;
-        return refuse(why, NODE_REFUSED_VALUE);
+        return refuse_question(why, NODE_REFUSED_VALUE);
     }
     make_finite(q->totals, question.most + question.sums);
     q->state = KNOWS;
     return q->send_answer = true;
 }
 
-/* Whether sums over rows can come to this: counts and weights are not negative, nor are squares and lengths. */
+/* Whether sums over rows can have this value: counts, weights, squares and lengths are not negative. */
 static bool is_possible(const inquiry_question *question, const double *v)
 {
     size_t from = 0, to = 0; /* numbers that are not negative */
@@ -441,21 +439,21 @@ static bool handle_answer(inquiry *q, size_t c, const message *m, node_refusal *
 {
     inquiry_question question;
     if (q->state != ASKS || m->round != q->round || q->heard[c])
-        return refuse(why, NODE_REFUSED_OLD);
+        return refuse_question(why, NODE_REFUSED_OLD);
     (void)read_question(q, q->asked, q->n_asked, q->members, &question);
     const size_t size = question.most + question.sums, count = answer_count(q, &question);
     answer_layout l;
     const bool fixed = layout_of(q, &question, &l),
                lost = fixed && l.maxima == MAXIMA_APART && !m->fixed && m->count == size && m->values[0] > 0;
     if (m->fixed != (fixed && !lost))
-        return refuse(why, NODE_REFUSED_KIND);
+        return refuse_question(why, NODE_REFUSED_KIND);
     if (!lost && m->count != count)
-        return refuse(why, NODE_REFUSED_SIZE);
+        return refuse_question(why, NODE_REFUSED_SIZE);
     if (fixed && !lost && !q->s.secure) /* totals are made when all answers are there */
         fixed_answer_get(&l, (const uint64_t *)(const void *)m->values, q->totals);
     if (!lost && !(fixed && q->s.secure) && !is_possible(&question, fixed ? q->totals : m->values)) {
         q->lies[c]++;
-        return refuse(why, NODE_REFUSED_BOUND);
+        return refuse_question(why, NODE_REFUSED_BOUND);
     }
     if (lost && m->values[0] > q->lost)
         q->lost = m->values[0];
@@ -472,12 +470,12 @@ bool inquiry_handle(inquiry *q, size_t from, const message *m, node_refusal *why
 {
     *failed = HFSAD_OK;
     if (m->run != q->s.run)
-        return refuse(why, NODE_REFUSED_RUN);
+        return refuse_question(why, NODE_REFUSED_RUN);
     if (from == NODE_PARENT && m->kind == MESSAGE_ASK && !is_root(q))
         return handle_ask(q, m, why, failed, err);
     if (from < q->s.n_children && m->kind == MESSAGE_ANSWER)
         return handle_answer(q, from, m, why);
-    return refuse(why, NODE_REFUSED_KIND);
+    return refuse_question(why, NODE_REFUSED_KIND);
 }
 
 /* ---- time, and what goes out ---- */
@@ -485,9 +483,10 @@ bool inquiry_handle(inquiry *q, size_t from, const message *m, node_refusal *why
 /* Whether clients that do not answer are left out: not decided yet, and there is time only for the others. */
 static bool may_leave_out(const inquiry *q)
 {
+    if (q->state != ASKS || !q->s.join_ms || q->members)
+        return false;
     inquiry_question question;
-    return q->state == ASKS && q->s.join_ms && !q->members &&
-           read_question(q, q->asked, q->n_asked, q->members, &question) && question.kind == INQUIRY_SHAPE &&
+    return read_question(q, q->asked, q->n_asked, q->members, &question) && question.kind == INQUIRY_SHAPE &&
            question.sums > 1;
 }
 
@@ -561,7 +560,7 @@ bool inquiry_is_too_large(const inquiry *q)
     return q->too_large;
 }
 
-/* false: it cannot be said. */
+/* false: it cannot be sent. */
 static bool say_in_fixed_point(inquiry *q, const inquiry_question *question, message *m)
 {
     answer_layout l;
@@ -578,6 +577,8 @@ static bool say_in_fixed_point(inquiry *q, const inquiry_question *question, mes
 
 bool inquiry_next_letter(inquiry *q, node_letter *letter)
 {
+    if (!inquiry_speaks(q))
+        return false;
     const message m = {.run = q->s.run, .phase = NODE_PHASE_SETUP, .round = q->round};
     letter->m = m;
     if (q->send_answer) {

@@ -14,7 +14,8 @@
 
 /* Frames of a topic: the retained one, one on its way in, and one on its way out. */
 enum { FRAMES_OF_TOPIC = 3 };
-/* Connections: a node has one or two, and a new one may come before the broker has noticed that the old one is gone. */
+/* Connections: a node has one or two, and a new connection may arrive before the broker has noticed the end of the old
+ * one. */
 enum { CONNECTIONS_OF_NODE = 4, CONNECTIONS_MORE = 16 };
 /* The broker itself, and a TLS connection of a node. */
 static const uint64_t memory_base = 64 << 20, memory_of_connection = 128 << 10;
@@ -67,7 +68,7 @@ static void put_acl(FILE *f, const keys_broker *b)
         put_node(f, b, i);
 }
 
-/* The line of the listener is that of init; everything else follows from the tree. */
+/* The line of the listener is the one that init wrote; everything else follows from the tree. */
 static bool put_configuration(FILE *f, const keys_broker *b, const char *model)
 {
     const char *line = strstr(model, "\nlistener ");

@@ -17,7 +17,7 @@ enum { CONNECTIONS_MORE = 64, PAYLOAD_LEAST = 64 << 10 };
 static const cluster_kind *const kinds[] = {&cluster_nats, &cluster_rabbitmq};
 enum { KINDS_OF_CLUSTER = sizeof kinds / sizeof *kinds };
 
-static const cluster_kind *find(const char *kind, size_t length)
+static const cluster_kind *find_kind(const char *kind, size_t length)
 {
     for (size_t i = 0; i < KINDS_OF_CLUSTER; i++)
         if (strlen(kinds[i]->name) == length && strncmp(kinds[i]->name, kind, length) == 0)
@@ -27,7 +27,7 @@ static const cluster_kind *find(const char *kind, size_t length)
 
 hfsad_status keys_cluster_known(const char *kind, bool *clustered, hfsad_error *err)
 {
-    *clustered = kind && find(kind, strlen(kind));
+    *clustered = kind && find_kind(kind, strlen(kind));
     if (!kind || *clustered || !strcmp(kind, "mosquitto"))
         return HFSAD_OK;
     return error_set(err, HFSAD_ERROR_INPUT, "unknown broker '%.60s'; known: mosquitto, nats, rabbitmq", kind);
@@ -37,7 +37,7 @@ hfsad_status keys_cluster_known(const char *kind, bool *clustered, hfsad_error *
 
 static hfsad_status check(const keys_authority *a, size_t count, hfsad_error *err)
 {
-    const cluster_kind *kind = find(a->kind, strlen(a->kind));
+    const cluster_kind *kind = find_kind(a->kind, strlen(a->kind));
     if (count == 2 || count > CLUSTER_NODES_MOST)
         return error_set(err, HFSAD_ERROR_INPUT,
                          "a cluster of %zu nodes; give 1 host, or 3 to %d: two cannot agree once one is gone", count,
@@ -70,7 +70,7 @@ hfsad_status keys_cluster_add(key_files *files, const keys_authority *a, hfsad_e
 
 const cluster_kind *keys_cluster_kind(const char *text)
 {
-    return find(text, strcspn(text, "\n"));
+    return find_kind(text, strcspn(text, "\n"));
 }
 
 static const cluster_kind *read_places(cluster *c, const char *text)

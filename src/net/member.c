@@ -347,14 +347,14 @@ static hfsad_status linger(hfsad_member *m, hfsad_error *err)
             quiet_since = clock_seconds();
         heard = host_get_counts(m->h).heard;
     }
-    /* what was said last must leave before the connection does */
+    /* the last messages must be sent before the connection closes */
     for (int i = 0; i < 3 && !status; i++)
         status = host_step(m->h, 10, err);
     return status;
 }
 
-/* A client whose run had ended when its process was started says so: a parent with an old copy of its state would wait
- * for it. */
+/* A client whose run had ended before its process was started reports this: a parent with an old copy of the client's
+ * state would wait for it. */
 static hfsad_status say_the_end(hfsad_member *m, hfsad_error *err)
 {
     static const double seconds = 3;

@@ -4,7 +4,7 @@
 #include "net/member.h"
 
 #include "base/error.h"
-#include "net/warden.h"
+#include "net/catalogue.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,8 +43,9 @@ static void describe(const message *m, const char *from, char *text, size_t size
     case NODE_PHASE_SETUP:
         snprintf(text, size, "question %llu.%llu: %s", round >> INQUIRY_ATTEMPT_BIT,
                  round & ((1ULL << INQUIRY_ATTEMPT_BIT) - 1),
-                 m->count ? warden_describe(m->values[0] >= 0 && m->values[0] < INQUIRY_KINDS ? (int)m->values[0] : -1)
-                          : "empty");
+                 m->count
+                     ? catalogue_describe(m->values[0] >= 0 && m->values[0] < INQUIRY_KINDS ? (int)m->values[0] : -1)
+                     : "empty");
         if (m->count > 2)
             snprintf(answer, answer_size, "answered with %.0f numbers", m->values[1] + m->values[2]);
         break;

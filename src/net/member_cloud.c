@@ -92,7 +92,7 @@ static void take_old_row(void *context, const hfsad_figures *row)
     cloud_take_old_row(((hfsad_member *)context)->cloud.driver, row);
 }
 
-/* A full disk is no reason to lose the run: it may have room again at the end. */
+/* A full disk does not end the run: it may have space again at the end. */
 static void visit(void *context, uint64_t iteration, const hfsad_figures *figures, bool due)
 {
     hfsad_member *m = context;

@@ -122,7 +122,8 @@ void member_on_finish_row(void *context, const node *root, hfsad_figures *row)
  * we identify ourselves. A child whose spec differs from that of its parent ends, and the parent logs which child it
  * was. */
 enum { REMEMBERED = 1 };
-/* A node that hears its parent ignores another process with that name, which will detect that it is the second. */
+/* A node that receives messages of its parent ignores another process with the parent's name, which will detect that it
+ * is the second. */
 enum { FAMILIAR_MS = 10000 };
 
 static void meet_parent(hfsad_member *m, const char *path, const char *from, const message *said, const char *why)

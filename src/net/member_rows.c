@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "data/bytes.h"
 #include "data/format.h"
 #include "data/memory.h"
@@ -190,7 +191,7 @@ hfsad_status member_read_rows(hfsad_member *m, hfsad_error *err)
     if (!path)
         return error_memory(err, 0, "a file name");
     hfsad_status status =
-        access(path, R_OK) == 0
+        is_command(path) || access(path, R_OK) == 0
             ? read_rows_of(m, path, &rows, err)
             : error_set(err, HFSAD_ERROR_INPUT, "%.300s cannot be read: %s; %s", path, strerror(errno),
                         m->s.data_file ? "name the file with the client's rows"

@@ -142,7 +142,7 @@ static void get_floats(double *v, const unsigned char *from, size_t count)
 /* ---- differences ---- */
 
 /* A double's place in the order of all doubles, -0 before 0; its own inverse apart from the direction. */
-static uint64_t place_of(uint64_t bits)
+static uint64_t order_of(uint64_t bits)
 {
     return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
 }
@@ -174,7 +174,7 @@ static size_t put_difference(message_codec *c, unsigned char *to, const double *
     if (room <= REFERENCE_BYTES)
         return 0;
     for (size_t i = 0; i < count; i++) {
-        const uint64_t step = place_of(bits_of(v[i])) - place_of(bits_of(reference->values[i]));
+        const uint64_t step = order_of(bits_of(v[i])) - order_of(bits_of(reference->values[i]));
         const uint64_t folded = step << 1 ^ (step >> 63 ? ~UINT64_C(0) : 0);
         for (size_t b = 0; b < sizeof folded; b++)
             c->planes[b * count + i] = (unsigned char)(folded >> (8 * b));
@@ -204,14 +204,14 @@ static bool get_difference(message_codec *c, double *v, const unsigned char *fro
         for (size_t b = 0; b < sizeof folded; b++)
             folded |= (uint64_t)c->planes[b * count + i] << (8 * b);
         const uint64_t step = folded >> 1 ^ (folded & 1 ? ~UINT64_C(0) : 0);
-        v[i] = double_of(bits_at(place_of(bits_of(reference->values[i])) + step));
+        v[i] = double_of(bits_at(order_of(bits_of(reference->values[i])) + step));
     }
     return true;
 }
 
 /* ---- frames ---- */
 
-static void put_head(unsigned char *to, const message *m, wire_encoding encoding, size_t length)
+static void put_message_head(unsigned char *to, const message *m, wire_encoding encoding, size_t length)
 {
     memcpy(to, mark, sizeof mark);
     to[AT_VERSION] = MESSAGE_VERSION;
@@ -263,7 +263,7 @@ message_fault message_encode(message_codec *c, const message *m, wire_encoding e
         length = m->count * sizeof(double);
         put_doubles(payload, m->values, m->count);
     }
-    put_head(to, m, encoding, length);
+    put_message_head(to, m, encoding, length);
     const size_t before = MESSAGE_HEAD_BYTES + length;
     put32(to + before, crc32c(0, to, before));
     *size = before + MESSAGE_SUM_BYTES;
@@ -286,7 +286,7 @@ size_t message_frame_size(const void *bytes, size_t size)
     return length <= size - around ? length + around : 0;
 }
 
-/* genuine: the checksum says nothing new. */
+/* genuine: authenticated, so the checksum adds nothing. */
 static message_fault read_head(const void *bytes, size_t size, bool genuine, message_head *head)
 {
     const unsigned char *from = bytes;

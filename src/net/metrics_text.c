@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void put_head(FILE *f, const char *name, const char *type, const char *help)
+static void put_metric_head(FILE *f, const char *name, const char *type, const char *help)
 {
     fprintf(f, "# HELP hfsad_%s %s\n# TYPE hfsad_%s %s\n", name, help, name, type);
 }
@@ -24,13 +24,13 @@ static void put_value(FILE *f, double value)
 
 static void put_one(FILE *f, const char *name, const char *type, const char *help, double value)
 {
-    put_head(f, name, type, help);
+    put_metric_head(f, name, type, help);
     fprintf(f, "hfsad_%s", name);
     put_value(f, value);
 }
 
 /* In a label, between quotation marks. */
-static void put_text(FILE *f, const char *path)
+static void put_escaped(FILE *f, const char *path)
 {
     for (; *path; path++) {
         if (*path == '"' || *path == '\\')
@@ -40,10 +40,10 @@ static void put_text(FILE *f, const char *path)
 }
 
 /* name{node="path" */
-static void put_node(FILE *f, const char *name, const char *path)
+static void put_node_label(FILE *f, const char *name, const char *path)
 {
     fprintf(f, "hfsad_%s{node=\"", name);
-    put_text(f, path);
+    put_escaped(f, path);
     fputc('"', f);
 }
 
@@ -107,9 +107,9 @@ static void write_nodes(FILE *f, const host *h)
             if (of_nodes[m].of_parents && host_get_links(h, i).children == 0)
                 continue;
             if (!headed)
-                put_head(f, of_nodes[m].name, of_nodes[m].type, of_nodes[m].help);
+                put_metric_head(f, of_nodes[m].name, of_nodes[m].type, of_nodes[m].help);
             headed = true;
-            put_node(f, of_nodes[m].name, host_path(h, i));
+            put_node_label(f, of_nodes[m].name, host_path(h, i));
             fputc('}', f);
             put_value(f, of_nodes[m].get(h, i));
         }
@@ -123,22 +123,22 @@ static void write_refused(FILE *f, const host *h)
                                                              NODE_REFUSAL_LIST(REASON)
 #undef REASON
                                                          };
-    put_head(f, name, "counter",
-             "Refused messages by reason: not a message, sender is not a neighbour, another run, and so on; old "
-             "messages are harmless.");
+    put_metric_head(f, name, "counter",
+                    "Refused messages by reason: not a message, sender is not a neighbour, another run, and so on; old "
+                    "messages are harmless.");
     for (size_t i = 0; i < host_nodes(h); i++) {
         const node_status status = status_of(h, i);
         const host_links links = host_get_links(h, i);
         for (size_t r = 0; r < NODE_REFUSALS; r++) {
-            put_node(f, name, host_path(h, i));
+            put_node_label(f, name, host_path(h, i));
             fputs(",reason=\"", f);
             for (const char *c = reasons[r]; *c; c++)
                 fputc(tolower((unsigned char)*c), f);
             fprintf(f, "\"} %" PRIu64 "\n", status.refused[r]);
         }
-        put_node(f, name, host_path(h, i));
+        put_node_label(f, name, host_path(h, i));
         fprintf(f, ",reason=\"bytes\"} %" PRIu64 "\n", links.garbled);
-        put_node(f, name, host_path(h, i));
+        put_node_label(f, name, host_path(h, i));
         fprintf(f, ",reason=\"sender\"} %" PRIu64 "\n", links.strangers);
     }
 }
@@ -146,15 +146,15 @@ static void write_refused(FILE *f, const host *h)
 static void write_waits(FILE *f, const host *h)
 {
     static const char name[] = "waits_for_seconds";
-    put_head(f, name, "gauge", "Seconds for which the node has waited for this child.");
+    put_metric_head(f, name, "gauge", "Seconds for which the node has waited for this child.");
     for (size_t i = 0; i < host_nodes(h); i++) {
         const host_waits waits = host_get_waits(h, i);
         for (size_t c = waits.first; waits.count > 0 && c < host_get_links(h, i).children; c++) {
             if (!host_waits_for(h, i, c))
                 continue;
-            put_node(f, name, host_path(h, i));
+            put_node_label(f, name, host_path(h, i));
             fputs(",child=\"", f);
-            put_text(f, host_child(h, i, c));
+            put_escaped(f, host_child(h, i, c));
             fputs("\"}", f);
             put_value(f, (double)waits.ms / 1000);
         }

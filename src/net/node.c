@@ -314,6 +314,31 @@ static bool handle_plain(node *n, size_t from, const message *m, node_refusal *w
     return n->s.async ? async_handle_down(n, m, why) : leaf_handle_down(n, m, why);
 }
 
+/* A message of an earlier life of the parent, which counted other steps or was in another round, is old. In lock step
+ * one of a later life is early, because this node will be admitted to it; if it never is, its state is an old copy.
+ * begun: starts of the sender. */
+static bool is_of_other_life(node *n, uint64_t begun, node_refusal *why)
+{
+    enum { PATIENCE_MS = 20000 };
+    const uint64_t life = begun >> NODE_BEGUN_BIT;
+    const bool early = !n->s.async && life > n->life;
+    n->early_since = early && n->early_since ? n->early_since : early ? n->now : 0;
+    if (!early && !(n->s.async ? begun < n->parent_begun : life < n->parent_begun >> NODE_BEGUN_BIT))
+        return false;
+    (void)node_refuse(n, why, early && n->now > n->early_since + PATIENCE_MS ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
+    return true;
+}
+
+/* Models that a parent sends to a client; numbers behind them are calls of cohorts, or of other algorithms. */
+static bool has_good_model(const node *n, const message *m)
+{
+    const size_t M = n->s.M, most = m->kind == MESSAGE_DOWN ? M : 2 * M, count = m->count < most ? m->count : most;
+    for (size_t i = 0; i < count && !isnan(n->s.p->largest); i++)
+        if (!(fabs(m->values[i]) <= n->s.p->largest))
+            return false;
+    return true;
+}
+
 bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
 {
     message plain = *m;
@@ -328,8 +353,10 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_KIND);
     if (from != NODE_PARENT && life != n->inner.child[from].life)
         return node_refuse(n, why, NODE_REFUSED_OLD);
-    if (n->s.async && (m->kind == MESSAGE_DOWN || m->kind == MESSAGE_ASK) && m->k < n->parent_begun)
-        return node_refuse(n, why, NODE_REFUSED_OLD); /* of an earlier life of the parent, which counted other steps */
+    if (life > 0) /* the child has it on its disk: told again, an empty folder would begin with an old model */
+        node_child_confirm(n, from, life);
+    if ((m->kind == MESSAGE_DOWN || m->kind == MESSAGE_ASK) && is_of_other_life(n, m->k, why))
+        return false;
     const bool sums = m->kind == MESSAGE_UP || (m->kind == MESSAGE_ANSWER && plain.phase == NODE_PHASE_TRAIN);
     if (m->fixed != (sums && n->s.p->fixed))
         return node_refuse(n, why, NODE_REFUSED_KIND);
@@ -339,6 +366,8 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
         return false;
     if (!question_of_phase(plain.phase))
         return node_refuse(n, why, NODE_REFUSED_FUTURE);
+    if (n->s.leaf && (m->kind == MESSAGE_DOWN || m->kind == MESSAGE_ASK) && !has_good_model(n, &plain))
+        return node_refuse(n, why, NODE_REFUSED_BOUND);
     const bool asks = m->kind == MESSAGE_ASK || m->kind == MESSAGE_ANSWER;
     if (plain.phase == NODE_PHASE_LOOK)
         return handle_plain(n, from, &plain, why);
@@ -399,6 +428,7 @@ void node_repeat(node *n)
     channels_of(n, all);
     for (size_t i = 0; i < CHANNELS; i++)
         channel_repeat(all[i]);
+    record_connect(n);
 }
 
 size_t node_message_most(const node *n)

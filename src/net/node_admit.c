@@ -57,7 +57,7 @@ static bool take_begin(node *n, size_t c)
         return false;
     memcpy(child->begin, n->w, tied * sizeof *n->w);
     memset(child->begin + tied, 0, (n->s.M - tied) * sizeof *n->w);
-    /* The version that the record names is the one that its children hear; in fixed point only UPs are rounded. */
+    /* The record names the version that the children receive; in fixed point only UPs are rounded. */
     if (n->s.async && n->s.p->rounds && !n->s.p->fixed)
         (void)wire_round(child->begin, n->s.M);
     return true;
@@ -142,7 +142,7 @@ bool node_child_retire(node *n, size_t c, uint64_t life)
     child->where = ANEW_RETIRED;
     child->k = 0;
     child->out = child->out || node_is_over(n); /* its last figures stay; its model is not waited for */
-    child->admitted = true;                     /* there is nothing to be told but that it may end */
+    child->admitted = true;                     /* the only message left is that it may end */
     free(child->begin);
     child->begin = NULL;
     n->changed = true;
@@ -211,9 +211,10 @@ void node_admission(node *n, size_t c, double *numbers)
 {
     const child_state *child = &n->inner.child[c];
     const double head[NODE_ADMISSION] = {
-        [LIFE] = (double)child->life,    [STAGE] = (double)n->s.stage,          [REPAIRS] = (double)n->repairs,
-        [ROUND] = (double)n->round,      [ANSWERED] = (double)n->answer.round,  [TURNS] = (double)child->turns,
-        [VERSION] = (double)child->need, [STEPS] = (double)child->copied.steps,
+        [LIFE] = (double)child->life,          [STAGE] = (double)n->s.stage,   [REPAIRS] = (double)n->repairs,
+        [ROUND] = (double)child->begun_at, /* this node may have gone on if the child sits out; those below it do not */
+        [ANSWERED] = (double)n->answer.round,  [TURNS] = (double)child->turns, [VERSION] = (double)child->need,
+        [STEPS] = (double)child->copied.steps,
     };
     memcpy(numbers, head, sizeof head);
     memcpy(numbers + NODE_ADMISSION, child->begin, n->s.M * sizeof *numbers);
@@ -233,12 +234,11 @@ void node_note_readmission(node *n, uint64_t number, const run_readmission *done
 
 /* ---- the child ---- */
 
-/* Asynchronous: its steps are counted on from those that its parent knows of. What its clients were before is not known
- * here: those that were not there at the set-up join again, the others are members. */
+/* Asynchronous: its steps are counted on from those that its parent knows. The earlier state of its clients is unknown
+ * here: clients that were absent at the set-up join again, the others are members. */
 static bool admit_edge(node *n, const double *numbers, uint64_t life)
 {
     char text[80];
-    n->begun = n->begun >> 32 < life ? (life << 32) + 1 : n->begun; /* what it has said before is old for its clients */
     n->async.version = (uint64_t)numbers[STEPS];
     n->async.turn_left = n->async.held = n->async.n_heard = 0;
     n->async.steps_on = n->async.stopping = false;
@@ -271,7 +271,7 @@ static bool admit_edge(node *n, const double *numbers, uint64_t life)
     return true;
 }
 
-/* false: no memory; it is told again. */
+/* false: no memory; the order is repeated. */
 static bool admit_children(node *n, uint64_t life)
 {
     const history own = history_of(n, n->s.inner->participation, n->s.key, n->round);
@@ -316,7 +316,7 @@ static void admit_leaf(node *n, const double *numbers)
 bool node_admit(node *n, const double *numbers, size_t count, uint64_t parent_begun)
 {
     const double *w = numbers + NODE_ADMISSION;
-    /* With noise a link that begins anew would say other rounds with the noise of the first ones, and too many. */
+    /* With noise, a restarted link would send other rounds with the noise of the first rounds, and too many rounds. */
     if (plan_has_noise(n->s.p) || count < node_admission_count(n) || is_root(n) ||
         !are_whole(numbers, NODE_ADMISSION) || (n->s.async && n->s.inner && inner_first_leaf(n) > 0) ||
         !all_finite(w, n->s.M))
@@ -338,8 +338,11 @@ bool node_admit(node *n, const double *numbers, size_t count, uint64_t parent_be
     channel_stop(&n->question.ask);
     channel_stop(&n->answer.models);
     n->round = n->s.async ? n->round : (uint64_t)numbers[ROUND];
-    n->up_round = n->down_round = n->round;
-    n->parent_begun = parent_begun;
+    n->down_round = n->round;
+    n->up_round = numbers[VERSION] < (double)n->round ? (uint64_t)numbers[VERSION] : n->round;
+    /* In lock step the next DOWN asks for an UP: a parent that has begun again since has forgotten the one that it
+     * assumed. */
+    n->parent_begun = parent_begun - (n->s.async ? 0 : 1);
     const history own =
         history_of(n, n->s.leaf ? n->s.leaf->participation : n->s.inner->participation, n->s.key, n->round);
     n->last = own.last;
@@ -349,6 +352,8 @@ bool node_admit(node *n, const double *numbers, size_t count, uint64_t parent_be
         admit_leaf(n, numbers);
         return true;
     }
+    if (n->begun >> NODE_BEGUN_BIT < life) /* what it has said before is old for its children */
+        n->begun = (life << NODE_BEGUN_BIT) + 1;
     if (!(n->s.async ? admit_edge(n, numbers, life) : admit_children(n, life)))
         return false;
     inner_advance(n);

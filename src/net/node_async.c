@@ -44,7 +44,7 @@ void async_start(node *n)
  */
 uint64_t async_extra(const node *n, uint64_t begun)
 {
-    return n->s.async ? (begun >> 32) * n->K : 0;
+    return n->s.async ? (begun >> NODE_BEGUN_BIT) * n->K : 0;
 }
 
 /* ---- a turn ---- */
@@ -240,7 +240,7 @@ bool async_handle_up(node *n, size_t c, const message *m, node_refusal *why)
     if (!(m->sigma > 0) || m->k > UINT32_MAX)
         return node_refuse(n, why, NODE_REFUSED_VALUE);
     if (!record_has_steps(n, c, m->k))
-        return node_refuse(n, why, NODE_REFUSED_OLD); /* it is said again, after its lines */
+        return node_refuse(n, why, NODE_REFUSED_OLD); /* it is sent again, after its lines */
     if (!bounds_of_turn(n, c, m->k - child->k) || !bounds_of_up(n, c, m))
         return node_refuse_lie(n, c, why);
     if (!has_room_for_heard(n, unit_entries(n, c)))
@@ -456,7 +456,7 @@ void async_step(node *n)
     node_send(n, &n->up);
 }
 
-/* What was heard since the last step: a row may show a child after it. */
+/* What was received since the last step: a row may show a child's later state. */
 static void put_heard_line(node *n)
 {
     if (n->async.n_heard == 0)

@@ -54,7 +54,7 @@ static bool average(node *n)
     return moved;
 }
 
-/* An inner child says whether it has moved; of a client its parent knows the draws. */
+/* An inner child reports whether it has moved; for a client, its parent knows the draws. */
 static void hear_children(node *n, uint64_t end)
 {
     for (size_t c = 0; c < n->s.n_children; c++)

@@ -13,7 +13,7 @@
 #include <float.h>
 #include <math.h>
 
-/* Of rounding, of floats on the wire, and of sums in another order; and of a w that is too small for a float. */
+/* Tolerance for rounding, floats on the wire, and sums in another order; and for a w that is too small for a float. */
 static const double slack = 1e-6, smallest = FLT_TRUE_MIN;
 /* q is computed from the child's own w, which fits its rows and may be far larger than the parent's: its rounding, in
  * likely sizes of a model. */
@@ -37,7 +37,7 @@ static double slope_of(const hfsad_penalty *p)
     return p->kind == HFSAD_PENALTY_NONE ? 0 : bounded ? p->lambda * p->weight : (double)INFINITY;
 }
 
-/* Coordinates that no link below ties are the children's own: what stands there in w says nothing. */
+/* Coordinates that no link below ties belong to the children: their numbers in w mean nothing. */
 static size_t tied_below(const node *n)
 {
     size_t least = n->s.M;
@@ -59,6 +59,14 @@ void bounds_reach(node *n)
 static bool all_within(const double *u, const double *w, size_t M, double sigma, double within)
 {
     size_t beyond = 0;
+    double farthest = 0, sum = 0; /* sum: not finite if a number is not */
+    for (size_t m = 0; m < M; m++) {
+        const double away = fabs(u[m] - (w ? sigma * w[m] : 0));
+        farthest = away > farthest ? away : farthest;
+        sum += u[m];
+    }
+    if (farthest <= within && isfinite(sum)) /* nearly always: the slack is not needed */
+        return true;
     for (size_t m = 0; m < M; m++) {
         const double centre = w ? sigma * w[m] : 0;
         beyond += !(fabs(u[m] - centre) <= within + slack * (fabs(u[m]) + fabs(centre)) && fabs(u[m]) <= DBL_MAX);
@@ -66,7 +74,7 @@ static bool all_within(const double *u, const double *w, size_t M, double sigma,
     return beyond == 0;
 }
 
-/* Masked numbers say nothing; those of an unmasked message in fixed point are shown first. */
+/* Masked numbers mean nothing; the numbers of an unmasked message in fixed point are decoded first. */
 bool bounds_of_up(node *n, size_t c, const message *m)
 {
     const double *u = m->fixed && !n->s.p->secure ? fixed_shown(n, m) : m->values;

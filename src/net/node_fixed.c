@@ -39,7 +39,7 @@ bool fixed_up(node *n, message *m)
     return true;
 }
 
-/* child_u has doubles, which its parent knows without being told. */
+/* child_u has doubles, which its parent knows without a message. */
 void fixed_assume(node *n, size_t c)
 {
     double *u = n->inner.child_u + c * n->s.M;

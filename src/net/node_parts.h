@@ -81,7 +81,10 @@ typedef struct {
     size_t size, room;
     uint64_t base;   /* bytes of this life before `text` */
     uint64_t mark;   /* the last UP follows from the bytes before it */
-    uint64_t said;   /* bytes before the next message; not kept */
+    uint64_t said;   /* bytes before the next message; not kept, as what follows */
+    uint64_t told;   /* bytes before the first that were never said in this connection */
+    uint64_t turn;   /* the piece to be said again next */
+    bool again;      /* a piece has been said again in this turn */
     double *numbers; /* room for a message */
 } record_copy;
 
@@ -280,7 +283,7 @@ struct node {
     size_t nodes;          /* of its subtree */
     uint64_t now;
     bool changed;
-    uint64_t begun; /* number of starts */
+    uint64_t begun; /* number of starts in this life, and above NODE_BEGUN_BIT the life */
     node_status status;
     double *shown; /* scratch: the current message with encoded numbers that are not finite */
     size_t shown_room;
@@ -313,6 +316,7 @@ struct node {
     bool ack_down;                  /* an acknowledgement to the parent is due */
     bool ack_up, ack_part, ack_end; /* acknowledgements to the children are due; ack_end: the cloud has their models */
     uint64_t parent_begun;          /* number of the parent's starts, from its last DOWN */
+    uint64_t early_since;           /* time of the first message of a life that this node is not admitted to; 0: none */
     double seen_begun;              /* the same, as the number of an ACK */
 
     leaf_part leaf;
@@ -457,6 +461,8 @@ hfsad_status async_create(node *n, hfsad_error *err);
 void async_free(node *n);
 /* Fills in the UPs of children that have not sent one yet. */
 void async_start(node *n);
+enum { NODE_BEGUN_BIT = 32 };
+
 /* Steps beyond those of the run that a node which has begun so often may count. */
 uint64_t async_extra(const node *n, uint64_t begun);
 bool async_handle_down(node *n, const message *m, node_refusal *why);
@@ -514,7 +520,8 @@ uint64_t record_size(const node *n);
 /* The next message of lines; the next time all that are not acknowledged are said again. */
 bool record_next_letter(node *n, message *m);
 void record_repeat(node *n);
-/* Whether the lines that led to an UP of this counter, or so many bytes, are here. */
+void record_connect(node *n); /* connected anew: nothing has been said */
+/* Whether the lines that led to an UP of this counter, or this number of bytes, are here. */
 bool record_has_steps(const node *n, size_t c, uint64_t k);
 bool record_has_bytes(const node *n, size_t c, double bytes);
 bool record_take(node *n, size_t c, const message *m, node_refusal *why);

@@ -244,7 +244,7 @@ bool question_handle_part(node *n, const message *m, uint64_t part, node_refusal
 
 static place where_repair(const node *n, uint64_t number)
 {
-    if (number > n->repairs + 1 || !n->s.guarded)
+    if (number > n->repairs + 1 || number > guard_repairs_most(n->s.p) || !n->s.guarded)
         return PLACE_EARLY;
     if (number <= n->repairs)
         return number == n->repairs ? PLACE_AGAIN : PLACE_OLD;
@@ -433,9 +433,9 @@ static bool hear_question(node *n, const question_row *row, const message *m, ui
     const question *q = &n->question;
     if (m->count != numbers_down(n, row, false))
         return node_refuse(n, why, NODE_REFUSED_SIZE);
-    /* Of the one in hand the answer follows. An older one, whose parent has gone on without this node, must not replace
-     * it: children that have answered the newer one would repeat answers that were made with an earlier model of this
-     * node. */
+    /* The answer to the current question follows. An older question, whose parent has continued without this node, must
+     * not replace it: children that have answered the newer question would repeat answers that were made with an
+     * earlier model of this node. */
     if (q->state != QUESTION_NONE && q->row == row && number <= q->number)
         return node_refuse(n, why, NODE_REFUSED_OLD);
     const place where = row->where(n, number);
@@ -470,7 +470,7 @@ static bool hear_answer(node *n, size_t c, const question_row *row, const messag
     if (q->state != QUESTION_ASKED || q->row != row || q->number != number)
         return node_refuse(n, why, row->where(n, number) == PLACE_EARLY ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     if (!record_has_bytes(n, c, m->sigma))
-        return node_refuse(n, why, NODE_REFUSED_OLD); /* it is asked again, and says its lines before */
+        return node_refuse(n, why, NODE_REFUSED_OLD); /* it is asked again, and sends its lines first */
     if (!n->inner.child[c].answered && row->up == UP_TALLY && !n->s.p->secure && !bounds_of_tally(n, c, m->values))
         return node_refuse_lie(n, c, why);
     if (n->inner.child[c].answered || !take_answer(n, row, c, m))

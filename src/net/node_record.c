@@ -64,7 +64,7 @@ void record_begin_anew(node *n)
 {
     record_copy *copy = &n->async.copy;
     copy->size = 0;
-    copy->base = copy->mark = copy->said = 0;
+    copy->base = copy->mark = copy->said = copy->told = copy->turn = 0;
 }
 
 uint64_t record_size(const node *n)
@@ -75,15 +75,38 @@ uint64_t record_size(const node *n)
 void record_repeat(node *n)
 {
     n->async.copy.said = 0;
+    n->async.copy.again = false;
+}
+
+void record_connect(node *n)
+{
+    n->async.copy.told = 0;
+}
+
+/* The first byte of the next message. Pieces that were said before are said again one at a time, each in its turn: on a
+ * slow link a frame takes the place of one that has not left, so that of many at once only the last might ever arrive.
+ */
+static uint64_t next_piece(record_copy *copy)
+{
+    const uint64_t from = copy->said > copy->base ? copy->said : copy->base;
+    if (from >= copy->told)
+        return from;
+    if (copy->again)
+        return copy->told;
+    copy->again = true;
+    return copy->turn > copy->base && copy->turn < copy->told ? copy->turn : copy->base;
 }
 
 bool record_next_letter(node *n, message *m)
 {
     record_copy *copy = &n->async.copy;
-    const uint64_t from = copy->said > copy->base ? copy->said : copy->base, end = copy->base + copy->size;
-    if (!says_copies(n) || from >= end)
+    if (!says_copies(n))
         return false;
-    const size_t bytes = end - from < NODE_RECORD_NUMBERS * BYTES ? (size_t)(end - from) : NODE_RECORD_NUMBERS * BYTES;
+    const size_t numbers = n->s.part < NODE_RECORD_NUMBERS ? n->s.part : NODE_RECORD_NUMBERS;
+    const uint64_t from = next_piece(copy), end = copy->base + copy->size;
+    if (from >= end)
+        return false;
+    const size_t bytes = end - from < numbers * BYTES ? (size_t)(end - from) : numbers * BYTES;
     const unsigned char *text = (const unsigned char *)copy->text + (from - copy->base);
     if (!copy->numbers && !(copy->numbers = alloc_zero(NODE_RECORD_NUMBERS, sizeof *copy->numbers)))
         return false; /* its parent will not take what follows */
@@ -97,6 +120,8 @@ bool record_next_letter(node *n, message *m)
         m->values[m->count++] = v;
     }
     copy->said = from + bytes;
+    copy->turn = from < copy->told ? copy->said : copy->turn;
+    copy->told = copy->said > copy->told ? copy->said : copy->told;
     return true;
 }
 
@@ -147,7 +172,7 @@ static bool is_text(const message *m)
     return true;
 }
 
-/* Bytes that a child may say before its next UP or answer: a lying one must not fill the disk. */
+/* Limit on the bytes that a child may send before its next UP or answer: a lying child must not fill the disk. */
 static size_t most_unpaid(const node *n, size_t c)
 {
     return (size_t)(n->K + 8) * (n->s.children[c].nodes + 2) * LINES_MOST;
@@ -172,7 +197,7 @@ static bool take_line(node *n, size_t c, char *line)
     return true;
 }
 
-/* One byte more of what the child says; false: a line is not the next one. */
+/* Checks one more byte of the child's lines; false: a line is not the next one. */
 static bool take_byte(node *n, size_t c, char byte)
 {
     child_copy *copied = &n->inner.child[c].copied;
@@ -194,7 +219,7 @@ bool record_take(node *n, size_t c, const message *m, node_refusal *why)
         return node_refuse(n, why, NODE_REFUSED_SIZE);
     if (at > had || at + m->count * BYTES <= had || copied->unpaid + m->count * BYTES > most_unpaid(n, c) ||
         !alloc_grow((void **)&copied->tail, &copied->room, copied->n_tail + m->count * BYTES + 1, 1))
-        return node_refuse(n, why, NODE_REFUSED_OLD); /* it is said again */
+        return node_refuse(n, why, NODE_REFUSED_OLD); /* it is sent again */
     if (!is_text(m))
         return node_refuse(n, why, NODE_REFUSED_VALUE);
     for (size_t i = 0; i < m->count; i++)

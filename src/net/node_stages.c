@@ -28,7 +28,7 @@ hfsad_status stages_create(node *n, hfsad_error *err)
     return HFSAD_OK;
 }
 
-/* What the next stage needs of the one before. */
+/* What the next stage needs from the previous one. */
 static void carry_over(node *to, node *from)
 {
     to->life = from->life;

@@ -24,7 +24,7 @@ static void pass_link(const word_transfer *t, node *n)
     words_pass_flag(t, &n->answer.final);
     words_pass(t, &n->repairs);
     words_pass(t, &n->life);
-    if (n->s.async)
+    if (n->s.async || n->life > 0) /* messages of the parent's earlier life are old */
         words_pass(t, &n->parent_begun);
     words_pass(t, &state);
     n->state = (node_state)state;

@@ -237,7 +237,7 @@ bool unit_next_call(node *n, message *m)
     return false;
 }
 
-/* ---- the parent hears ---- */
+/* ---- the parent receives ---- */
 
 bool unit_expects(const node *n, size_t c, uint64_t round)
 {
@@ -379,7 +379,7 @@ static void close_child(node *n, size_t c)
         return;
     child->closing = true;
     if (n->question.state == QUESTION_ASKED && n->question.row == &QUESTION_FIGURES)
-        child->answered = false; /* perhaps after a step that its parent will never hear of */
+        child->answered = false; /* perhaps after a step that its parent will never receive */
     n->changed = true;
 }
 

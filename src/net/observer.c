@@ -15,7 +15,7 @@
 
 enum { STALE_MS = 15000 };
 
-/* What a node has said last at a broker. */
+/* The last report of a node at a broker. */
 typedef struct {
     bool heard, lives, has_numbers; /* a will has none */
     uint64_t run, phase, round;

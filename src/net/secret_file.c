@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ static hfsad_status write_secret(const unsigned char secret[SECRET_SIZE], const 
     hfsad_status status = whole_file_open(&f, path, 0600, err);
     if (status)
         return status;
+    (void)setvbuf(f.stream, NULL, _IONBF, 0); /* a buffer would keep a copy in freed memory */
     whole_file_put(&f, secret, SECRET_SIZE);
     return whole_file_end(&f, err);
 }

@@ -94,7 +94,7 @@ static hfsad_status put_message(void *context, const void *frame, size_t size, c
     return e->status;
 }
 
-static void put_row(void *context, const hfsad_figures *f)
+static void put_trace_row(void *context, const hfsad_figures *f)
 {
     const struct {
         const char *name;
@@ -141,7 +141,7 @@ static hfsad_status put_all(exporting *e, const char *folder, const store_facts 
     if (!e->status)
         e->status = store_get_heard(e->s, put_message, e, e->err);
     if (!e->status)
-        e->status = store_get_rows(e->s, put_row, e, e->err);
+        e->status = store_get_rows(e->s, put_trace_row, e, e->err);
     if (!e->status)
         e->status = store_get_record(e->s, put_record, e, e->err);
     return e->status;

@@ -72,7 +72,7 @@ static bool number_name(store *s, const char *name, uint32_t *number)
 
 /* Processes the new entries; returns NULL, or the first invalid entry. It allocates no memory, because a failure must
  * not make committed entries look lost. */
-static const store_entry *keep(contents *c, const store_entries *e)
+static const store_entry *keep_entries(contents *c, const store_entries *e)
 {
     for (; c->looked < e->count; c->looked++) {
         const store_entry *one = &e->all[c->looked];
@@ -125,7 +125,7 @@ static void measure_room(store *s)
     s->room = s->room < 2 * bytes ? 2 * bytes : s->room;
 }
 
-/* What the entries of a folder that is not new say. */
+/* Reads the entries of an existing folder. */
 static hfsad_status learn(store *s, const store_user *user, hfsad_error *err)
 {
     void *bytes;
@@ -142,7 +142,7 @@ static hfsad_status learn(store *s, const store_user *user, hfsad_error *err)
         return store_file_refuse(&s->f, "state", e->at + 8, "is of another version of hfsad: rows have another size",
                                  err);
     status = learn_names(s, err);
-    const store_entry *wrong = status ? NULL : keep(&s->now, &s->f.entries);
+    const store_entry *wrong = status ? NULL : keep_entries(&s->now, &s->f.entries);
     if (wrong)
         return store_garbled(s, wrong->at, err);
     measure_room(s);
@@ -235,7 +235,7 @@ static hfsad_status lacks_memory(store *s, size_t size, hfsad_error *err)
     return drop(s, error_memory(err, size, "the state folder"));
 }
 
-/* The entry of consecutive nodes that have heard one message. */
+/* The entry of consecutive nodes that have received one message. */
 static void put_hearers(store *s)
 {
     if (s->n_hearers)
@@ -326,7 +326,7 @@ static hfsad_status carry_hand(store *s, const store_buffer *hand, hfsad_error *
 static hfsad_status carry_states(store *s, hfsad_error *err)
 {
     hfsad_status status = HFSAD_OK;
-    (void)keep(&s->next, &s->f.next);
+    (void)keep_entries(&s->next, &s->f.next);
     for (size_t i = 0; i < s->now.kept_names && !status; i++) {
         const named *n = &s->now.names[i];
         const size_t there = n->state == SIZE_MAX ? SIZE_MAX : store_find_name(&s->next, n->text);
@@ -382,7 +382,7 @@ static hfsad_status commit_whole(store *s, hfsad_error *err)
         status = store_file_replace(&s->f, err);
     if (s->f.first == before)
         return drop(s, status);
-    const store_entry *wrong = keep(&s->next, &s->f.entries);
+    const store_entry *wrong = keep_entries(&s->next, &s->f.entries);
     assert(!wrong);
     (void)wrong;
     forget(&s->now);
@@ -405,7 +405,7 @@ hfsad_status store_commit(store *s, hfsad_error *err)
     status = store_file_append(&s->f, err);
     if (status)
         return drop(s, status);
-    const store_entry *wrong = keep(&s->now, &s->f.entries);
+    const store_entry *wrong = keep_entries(&s->now, &s->f.entries);
     assert(!wrong);
     (void)wrong;
     return HFSAD_OK;

@@ -92,7 +92,7 @@ static int write_all(int fd, const unsigned char *bytes, size_t size, uint64_t a
     return 0;
 }
 
-/* Bytes of a snapshot go to state.new, behind what is there. */
+/* Bytes of a snapshot are appended to state.new. */
 static void stream(store_file *f, const unsigned char *bytes, size_t size)
 {
     if (f->trouble)
@@ -109,8 +109,8 @@ static void stream_batch(store_file *f)
     f->batch.size = 0;
 }
 
-/* Of a snapshot large pieces are not copied. */
-static void add(store_file *f, const void *bytes, size_t size)
+/* Large pieces of a snapshot are not copied. */
+static void add_bytes(store_file *f, const void *bytes, size_t size)
 {
     const bool whole = f->fresh >= 0;
     if (f->trouble || size == 0)
@@ -137,12 +137,12 @@ void store_file_put(store_file *f, uint32_t kind, uint32_t about, const void *by
     put32(head + 4, about);
     put64(head + 8, size + n_more);
     if (f->batch.size == 0 && (!whole || f->written == 0))
-        add(f, zeros, STORE_HEAD);
+        add_bytes(f, zeros, STORE_HEAD);
     const uint64_t at = (whole ? f->written : f->end) + f->batch.size + STORE_ENTRY_HEAD;
-    add(f, head, sizeof head);
-    add(f, bytes, size);
-    add(f, more, n_more);
-    add(f, zeros, store_padded(size + n_more) - size - n_more);
+    add_bytes(f, head, sizeof head);
+    add_bytes(f, bytes, size);
+    add_bytes(f, more, n_more);
+    add_bytes(f, zeros, store_padded(size + n_more) - size - n_more);
     if (!f->trouble && !store_entries_add(whole ? &f->next : &f->entries, kind, about, at, size + n_more))
         f->trouble = ENOMEM;
 }
@@ -173,13 +173,13 @@ void store_file_drop(store_file *f)
 
 /* ---- the mark ---- */
 
-/* Whether a store through a mapping needs no new blocks. Elsewhere, on copy-on-write file systems, a full disk would
- * end the process by a signal; an error of a write is passed over. */
+/* Whether a store through a mapping never needs new blocks. Elsewhere, on file systems whose files can share blocks
+ * (XFS too), a full disk would end the process by a signal; an error of a write is passed over. */
 static bool writes_in_place(int fd)
 {
     struct statfs s;
-    enum { EXT = 0xef53, TMPFS = 0x01021994, XFS = 0x58465342 };
-    return !fstatfs(fd, &s) && (s.f_type == EXT || s.f_type == TMPFS || s.f_type == XFS);
+    enum { EXT = 0xef53, TMPFS = 0x01021994 };
+    return !fstatfs(fd, &s) && (s.f_type == EXT || s.f_type == TMPFS);
 }
 
 /* A write would update the inode's time in every commit, and wait while a sync of another file writes the same block of

@@ -65,9 +65,9 @@ typedef struct {
     uint64_t snapshot;           /* bytes of the snapshot's record */
     uint64_t end, taken, dirty;  /* of the last record, of the file, and of what an unfinished write has left */
     uint32_t sum;                /* of the last record */
-    store_buffer batch;          /* the record in hand from its head on; of a snapshot what is not written yet */
+    store_buffer batch;          /* the current record from its head on; of a snapshot, the unwritten part */
     store_entries entries, next; /* next: of state.new */
-    uint64_t written;            /* bytes of state.new without what is in batch */
+    uint64_t written;            /* bytes of state.new, without those in batch */
     uint32_t written_sum;        /* of these, but for the head */
     int trouble;                 /* errno of a put or a read that failed; 0: none */
 } store_file;
@@ -123,7 +123,7 @@ void store_file_drop(store_file *f);
 hfsad_status store_file_read(const store_file *f, const store_entry *e, void **bytes, hfsad_error *err);
 /* Why a file cannot be written, by errno, and what to do about it. */
 hfsad_status store_file_fault(const store_file *f, const char *name, int code, hfsad_error *err);
-/* name and place, what is wrong, and the way out. */
+/* name and place, what is wrong, and what to do. */
 hfsad_status store_file_refuse(const store_file *f, const char *name, uint64_t at, const char *why, hfsad_error *err);
 
 #endif

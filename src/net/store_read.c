@@ -64,13 +64,13 @@ hfsad_status store_refuse_run(store *s, const store_user *user, hfsad_error *err
 /* ---- messages ---- */
 
 typedef struct {
-    const char **names; /* that have heard one message */
+    const char **names; /* that have received one message */
     size_t count, room;
     size_t *frames; /* entries of messages so far */
     size_t n_frames, frames_room;
 } hearing;
 
-/* Those of an entry to whom it was news after their last state. */
+/* The nodes of an entry whose last state is older than the entry. */
 static hfsad_status names_of(const store *s, size_t entry, hearing *to, hfsad_error *err)
 {
     unsigned char *bytes;
@@ -126,8 +126,8 @@ hfsad_status store_get_heard(const store *s, store_heard *heard, void *context, 
 
 /* ---- rows and lines ---- */
 
-/* In the order of iterations; they come in that order but for those that are made again. */
-static void add_row(hfsad_figures *rows, size_t *count, const hfsad_figures *row)
+/* In the order of iterations; they arrive in that order, except for iterations that are repeated. */
+static void add_trace_row(hfsad_figures *rows, size_t *count, const hfsad_figures *row)
 {
     size_t at = *count;
     while (at > 0 && rows[at - 1].iteration > row->iteration)
@@ -178,7 +178,7 @@ hfsad_status store_read_rows(const store *s, hfsad_figures **rows, size_t *count
     *count = 0;
     for (size_t i = 0; i < size / sizeof **rows && !status; i++) {
         const hfsad_figures row = (*rows)[i]; /* its place may be taken */
-        add_row(*rows, count, &row);
+        add_trace_row(*rows, count, &row);
     }
     return status;
 }

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "net/kept_groups.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +35,7 @@ typedef struct {
     unsigned char *window;
     uint64_t at; /* of the window */
     size_t size;
-    uint64_t marked, marked_owner; /* what the mark says of the last commit */
+    uint64_t marked, marked_owner; /* the last commit, according to the mark */
     uint32_t marked_sum;
     bool marked_differs;
 } reader;
@@ -140,7 +141,7 @@ static void hold_against_mark(reader *r, uint64_t sequence, uint32_t sum)
         r->marked_differs = true;
 }
 
-/* The record behind the last one; false: there is none that can be believed. */
+/* The record after the last one; false: there is no valid record. */
 static bool read_record(reader *r)
 {
     store_file *f = r->f;
@@ -177,7 +178,7 @@ static uint32_t count_zeros(reader *r, uint64_t at, uint64_t extent)
     return zeros;
 }
 
-/* Whether what stands behind the last record is a write that was never finished; f->dirty is its end. */
+/* Whether the bytes after the last record are an unfinished write; f->dirty is its end. */
 static bool is_unfinished(reader *r)
 {
     store_file *f = r->f;
@@ -378,8 +379,8 @@ void store_file_close(store_file *f)
 
 void store_file_remove(const char *folder)
 {
-    static const char *const names[] = {"state.new",   "state",       "mark",     "cohort.key",
-                                        "cohort.list", "cohort.gone", "noise.key"};
+    static const char *const names[] = {"state.new",   "state",       "mark",      "cohort.key",
+                                        "cohort.list", "cohort.gone", "noise.key", KEPT_GROUPS_NAME};
     char path[4200];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%.4000s/%s", folder, names[i]);

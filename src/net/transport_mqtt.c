@@ -55,7 +55,7 @@ typedef struct {
     char **filters;
     size_t n_filters;
     member_state state;
-    transport_event told;  /* what the handler heard last */
+    transport_event told;  /* the last event that the handler received */
     int connack;           /* the broker's answer, -1 before it */
     size_t n_granted;      /* of the filters */
     const char *denied;    /* one of them; NULL: none */
@@ -63,7 +63,7 @@ typedef struct {
     char log[REASON_SIZE]; /* libmosquitto's first complaint of this connection */
     int64_t next_try_ms;
     int attempts;
-    size_t address; /* of the broker's, where it is or will be tried next */
+    size_t address; /* of the broker's addresses, the current one or the one tried next */
     bool older;     /* the broker speaks MQTT 3.1.1 */
     slot_queue queue;
     int left_open; /* its socket once it has taken leave, -1: none */
@@ -76,7 +76,7 @@ struct mqtt {
     int keepalive_s, backoff_least_ms, backoff_most_ms;
     member **members;
     size_t n_members, capacity;
-    struct pollfd *polls; /* as many as members, at the end a spare one */
+    struct pollfd *polls; /* one per member, and a spare one at the end */
     size_t *polled;       /* whose they are */
     slot_table slots;
     int64_t next_misc_ms;
@@ -186,7 +186,7 @@ static const char *tls_advice(const char *fault)
     return "";
 }
 
-static const broker_url *place_of(const member *m)
+static const broker_url *url_of(const member *m)
 {
     return &m->owner->at.list[m->address];
 }
@@ -202,14 +202,14 @@ static bool unanswered(const member *m, int code, int reason)
 static const char *other_tongue(const member *m, int code, int reason)
 {
     const mqtt *t = m->owner;
-    if (!unanswered(m, code, reason) || !place_of(m)->port || m->attempts < PUZZLED_AFTER)
+    if (!unanswered(m, code, reason) || !url_of(m)->port || m->attempts < PUZZLED_AFTER)
         return "";
     return t->at.tls ? "; does it speak TLS at this port? If not, give mqtt://"
                      : "; does it require TLS at this port? Then give mqtts://";
 }
 
 /* Whether a reconnect can succeed by itself, and the reason in words. */
-static transport_event judge(const member *m, int code, int reason, char why[REASON_SIZE])
+static transport_event judge_code(const member *m, int code, int reason, char why[REASON_SIZE])
 {
     /* Causes that a user can fix are the certificates, or another service at the port; a killed broker reads as EOF. */
     const bool tls = strstr(m->log, "alert") || strstr(m->log, "verif") || strstr(m->log, "wrong version") ||
@@ -231,7 +231,7 @@ static transport_event judge(const member *m, int code, int reason, char why[REA
         return TRANSPORT_DOWN;
     }
     if (code == MOSQ_ERR_EAI) {
-        snprintf(why, REASON_SIZE, "the host '%.60s' is not found: %.60s", place_of(m)->host, gai_strerror(reason));
+        snprintf(why, REASON_SIZE, "the host '%.60s' is not found: %.60s", url_of(m)->host, gai_strerror(reason));
         return reason == EAI_AGAIN ? TRANSPORT_DOWN : TRANSPORT_REFUSED;
     }
     if (tls) {
@@ -255,8 +255,8 @@ static bool choose_version(member *m, bool older)
            MOSQ_ERR_SUCCESS;
 }
 
-/* The handler hears of a trouble once, not of every attempt; but also of a refusal that first looked like less: a
- * broker that does not want us may close before its reason has reached us. */
+/* The handler is told of a problem once, not of every attempt; but also of a refusal that first looked less serious: a
+ * broker that refuses us may close the connection before its reason arrives. */
 static void fall(member *m, int code, int reason)
 {
     mqtt *t = m->owner;
@@ -273,7 +273,7 @@ static void fall(member *m, int code, int reason)
     m->state = APART;
     t->front.counts.lost += slots_drop(&t->slots, &m->queue);
     char why[REASON_SIZE];
-    const transport_event event = judge(m, code, reason, why);
+    const transport_event event = judge_code(m, code, reason, why);
     const bool puzzled = event == TRANSPORT_DOWN && m->attempts == PUZZLED_AFTER && other_tongue(m, code, reason)[0];
     /* A broker without MQTT 5 may close without an answer: the next turn of the addresses tries the other version. */
     if (unanswered(m, code, reason))
@@ -304,12 +304,12 @@ static void connect_now(member *m)
     m->state = CONNECTING;
     mosquitto_log_callback_set(m->handle, on_log);
     errno = 0;
-    const int code = mosquitto_connect_async(m->handle, place_of(m)->host, place_of(m)->port, t->keepalive_s);
+    const int code = mosquitto_connect_async(m->handle, url_of(m)->host, url_of(m)->port, t->keepalive_s);
     if (code)
         fall(m, code, errno);
 }
 
-/* A broker without MQTT 5 that says so in its answer. */
+/* A broker without MQTT 5 that reports this in its answer. */
 static bool step_down(member *m)
 {
     if (m->older || m->connack != MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION || !choose_version(m, true))
@@ -387,7 +387,7 @@ static bool in_handshake(const member *m)
     return ssl && !SSL_is_init_finished(ssl);
 }
 
-/* Packets that have come. errno is how libmosquitto says that there was nothing more. */
+/* Reads packets that have arrived. libmosquitto reports by errno that there was nothing more. */
 static int read_some(member *m, int *reason)
 {
     int code = MOSQ_ERR_SUCCESS;
@@ -451,7 +451,7 @@ static int64_t connect_the_due(mqtt *t, int64_t now, int64_t until)
             connect_now(m);
             connecting += m->state == CONNECTING;
         }
-        /* Who is kept waiting by others is woken by their progress. */
+        /* A member that waits for others is woken by their progress. */
         if (m->state == APART && m->next_try_ms > now && m->next_try_ms < until)
             until = m->next_try_ms;
     }
@@ -623,7 +623,7 @@ static hfsad_status check_file(const char *path, const char *what, hfsad_error *
 }
 
 /* Everything that a handle must know before it connects. */
-static int set_up(const mqtt *t, member *m, const transport_member *from)
+static int set_up_member(const mqtt *t, member *m, const transport_member *from)
 {
     struct mosquitto *h = m->handle;
     int code = mosquitto_int_option(h, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5);
@@ -706,7 +706,7 @@ static hfsad_status mqtt_join(transport *front, const transport_member *from, si
     m->connack = m->left_open = -1;
     m->state = APART;
     m->address = rng_u64(rng_key(rng_stream(m->name), 0), 0) % t->at.count; /* members are spread over the addresses */
-    const int code = set_up(t, m, from);
+    const int code = set_up_member(t, m, from);
     if (code) {
         member_free(m);
         return error_set(err, HFSAD_ERROR_INPUT, "'%.200s' cannot connect to %.200s: %s", from->name, t->url,

@@ -52,7 +52,7 @@ node_patience tree_patience(const dataset *d)
     return (node_patience){first, first > 1000 ? 5 * first : 5000};
 }
 
-/* A short deadline of steps is no reason to write rows without a child that is only busy: a replay needs whole rows. */
+/* A short deadline of steps does not justify rows without a child that is only busy: a replay needs complete rows. */
 #define LEAST_ANSWER_SECONDS 2.0
 
 uint32_t tree_answer_ms(const hfsad_spec *spec, size_t tiers)
@@ -194,7 +194,7 @@ static hfsad_status leaf_of(node **n, const tree *t, size_t leaf, node_setup *s,
         row = alloc_zero(d->M, sizeof *row);
         if (!row)
             return error_memory(err, d->M * sizeof *row, "a client's row");
-        dataset_gather(d, d->x, leaf, row);
+        dataset_gather(d, dataset_x(d), leaf, row);
         s->x = row;
         s->y = d->y[leaf];
         s->n = d->n[leaf];

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define SECRET_NAME "noise.key"
-enum { WORDS = 64 };
+enum { FEW_WORDS = 64, WORDS = 512 };
 
 /* A client's key. */
 typedef struct client_words {
@@ -27,7 +27,7 @@ struct vault {
     client_words *clients;
     EVP_CIPHER_CTX *cipher; /* of the step in hand; a process has one thread */
     unsigned char words[WORDS * sizeof(uint64_t)];
-    size_t used;
+    size_t used, made; /* made: a few at first, because models may be short */
 };
 
 hfsad_status vault_create(vault **out, const char *folder, bool begun, uint64_t run, hfsad_error *err)
@@ -41,7 +41,6 @@ hfsad_status vault_create(vault **out, const char *folder, bool begun, uint64_t 
         return error_memory(err, sizeof *v, "the random numbers of the noise");
     }
     v->run = run;
-    v->used = WORDS;
     const hfsad_status status = secret_take(folder, SECRET_NAME, begun, v->secret, err);
     if (status)
         vault_free(v);
@@ -73,13 +72,13 @@ static void insist(int done)
         abort();
 }
 
-static void begin(void *context, uint64_t step)
+static void begin_step(void *context, uint64_t step)
 {
     client_words *c = context;
     unsigned char counter[16] = {0};
     put64(counter, step);
     insist(EVP_EncryptInit_ex(c->v->cipher, NULL, NULL, c->key, counter));
-    c->v->used = WORDS;
+    c->v->used = c->v->made = 0;
 }
 
 static uint64_t next(void *context)
@@ -87,8 +86,9 @@ static uint64_t next(void *context)
     static const unsigned char zeros[WORDS * sizeof(uint64_t)];
     vault *v = ((client_words *)context)->v;
     int made;
-    if (v->used == WORDS) {
-        insist(EVP_EncryptUpdate(v->cipher, v->words, &made, zeros, (int)sizeof zeros));
+    if (v->used == v->made) {
+        v->made = v->made ? WORDS : FEW_WORDS;
+        insist(EVP_EncryptUpdate(v->cipher, v->words, &made, zeros, (int)(v->made * sizeof(uint64_t))));
         v->used = 0;
     }
     return get64(v->words + 8 * v->used++);
@@ -116,6 +116,6 @@ hfsad_status vault_words(vault *v, const char *path, word_source *words, hfsad_e
     c->v = v;
     c->next = v->clients;
     v->clients = c;
-    *words = (word_source){c, begin, next};
+    *words = (word_source){c, begin_step, next};
     return HFSAD_OK;
 }

@@ -58,7 +58,7 @@ hfsad_status veil_create(veil **out, const char *folder, bool begun, const char 
         status = take_list(v, err);
     if (!status)
         status = veil_read_gone(v, err);
-    if (!status) /* with another key, another message would go out under the number of one that was said */
+    if (!status) /* with another key, another message would be sent under the number of an earlier one */
         status = secret_take(v->folder, SECRET_NAME, begun || v->list, v->secret, err);
     if (status)
         veil_free(v);
@@ -163,7 +163,7 @@ static bool first_counter(const veil_pair *p, const unsigned char digest[SEAL_DI
 }
 
 /* The next words of the stream, whole blocks. */
-static bool draw(const veil_pair *p, uint64_t counter[2], uint64_t *mask, size_t blocks)
+static bool draw_mask(const veil_pair *p, uint64_t counter[2], uint64_t *mask, size_t blocks)
 {
     for (size_t i = 0; i < blocks; i++) {
         mask[2 * i] = le64(counter[0] + i);
@@ -188,7 +188,7 @@ bool veil_mask(veil_member *m, const message *letter, uint64_t *words)
         good = first_counter(p, digest, counter);
         for (size_t done = 0; done < letter->count && good; done += VEIL_CHUNK) {
             const size_t left = letter->count - done, count = left < VEIL_CHUNK ? left : VEIL_CHUNK;
-            good = draw(p, counter, mask, (count + 1) / 2);
+            good = draw_mask(p, counter, mask, (count + 1) / 2);
             apply(words + done, mask, count, width, j < m->own);
         }
     }

@@ -27,14 +27,14 @@ typedef struct {
 static const char mark[4] = {'h', 'f', 's', 'c'};
 enum { LIST_HEAD = 8, TEXT_MOST = 2048 };
 
-/* ---- what is signed, and what keys are made of ---- */
+/* ---- signed text, and input of the keys ---- */
 
 typedef struct {
     unsigned char bytes[TEXT_MOST];
     size_t size;
 } text;
 
-static void add(text *t, const void *bytes, size_t size)
+static void add_bytes(text *t, const void *bytes, size_t size)
 {
     if (size <= sizeof t->bytes - t->size) {
         memcpy(t->bytes + t->size, bytes, size);
@@ -47,17 +47,17 @@ static text text_of(const char *purpose, uint64_t run)
     unsigned char number[8];
     text t = {.size = 0};
     put64(number, run);
-    add(&t, purpose, strlen(purpose) + 1);
-    add(&t, number, sizeof number);
+    add_bytes(&t, purpose, strlen(purpose) + 1);
+    add_bytes(&t, number, sizeof number);
     return t;
 }
 
 static text signed_text(const veil *v, const card *c)
 {
     text t = text_of("hfsad cohort card 1", v->run);
-    add(&t, c->path, c->n_path);
-    add(&t, "", 1);
-    add(&t, c->public_key, VEIL_KEY);
+    add_bytes(&t, c->path, c->n_path);
+    add_bytes(&t, "", 1);
+    add_bytes(&t, c->public_key, VEIL_KEY);
     return t;
 }
 
@@ -141,7 +141,7 @@ unsigned char *veil_make_list(const unsigned char *const *cards, const size_t *s
     return list;
 }
 
-static bool refuse(char why[VEIL_WHY], const char *what, const char *path)
+static bool refuse_card(char why[VEIL_WHY], const char *what, const char *path)
 {
     snprintf(why, VEIL_WHY, "%s%.150s", what, path);
     return false;
@@ -153,27 +153,27 @@ static bool find_cards(const veil_member *m, const unsigned char *list, size_t s
 {
     const unsigned char *at = list + LIST_HEAD;
     if (size < LIST_HEAD || memcmp(list, mark, sizeof mark) != 0)
-        return refuse(why, "it is not a list of a cohort", "");
+        return refuse_card(why, "it is not a list of a cohort", "");
     size_t left = size - LIST_HEAD;
     const size_t count = get32(list + sizeof mark);
     for (size_t i = 0; i < count; i++) {
         card c;
         if (!read_card(&at, &left, &c))
-            return refuse(why, "it is cut off", "");
+            return refuse_card(why, "it is cut off", "");
         for (size_t n = 0; n < m->count; n++) {
             if (strlen(m->names[n]) != c.n_path || memcmp(m->names[n], c.path, c.n_path) != 0)
                 continue;
             if (found[n].path)
-                return refuse(why, "listed twice: ", m->names[n]);
+                return refuse_card(why, "listed twice: ", m->names[n]);
             found[n] = c;
             index[n] = i;
         }
     }
     if (left)
-        return refuse(why, "it is longer than it says", "");
+        return refuse_card(why, "it is longer than it says", "");
     for (size_t n = 0; n < m->count; n++)
         if (!found[n].path)
-            return refuse(why, "it lacks a member of the cohort: ", m->names[n]);
+            return refuse_card(why, "it lacks a member of the cohort: ", m->names[n]);
     return true;
 }
 
@@ -194,18 +194,18 @@ static bool check_cards(const veil_member *m, const card *found, const size_t *i
 {
     const veil *v = m->v;
     if (memcmp(found[m->own].public_key, m->public_key, VEIL_KEY) != 0)
-        return refuse(why, "it has another key of this node: ", m->names[m->own]);
+        return refuse_card(why, "it has another key of this node: ", m->names[m->own]);
     for (size_t a = 0; a < m->count; a++)
         for (size_t b = 0; b < a; b++)
             if (memcmp(found[a].public_key, found[b].public_key, VEIL_KEY) == 0)
-                return refuse(why, "two members have the same key: ", m->names[a]);
+                return refuse_card(why, "two members have the same key: ", m->names[a]);
     if (!v->authority || known)
         return true;
     for (size_t n = 0; n < m->count; n++) {
         if (v->good && v->good[index[n]])
             continue;
         if (!is_genuine(v, &found[n]))
-            return refuse(why, "the authority does not vouch for the key of ", m->names[n]);
+            return refuse_card(why, "the authority does not vouch for the key of ", m->names[n]);
         if (v->good)
             v->good[index[n]] = true;
     }
@@ -219,7 +219,7 @@ static EVP_PKEY *key_of(const veil *v, const char *name, unsigned char public_ke
     size_t size = VEIL_KEY;
     unsigned made;
     text t = text_of("hfsad cohort key 1", v->run);
-    add(&t, name, strlen(name) + 1);
+    add_bytes(&t, name, strlen(name) + 1);
     const bool good = HMAC(EVP_sha256(), v->secret, VEIL_KEY, t.bytes, t.size, secret, &made) != NULL;
     EVP_PKEY *key = good ? EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, NULL, secret, VEIL_KEY) : NULL;
     OPENSSL_cleanse(secret, sizeof secret);
@@ -249,10 +249,10 @@ static bool make_pair(veil_member *m, const card *found, size_t j)
     EVP_PKEY *other = EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, NULL, found[j].public_key, VEIL_KEY);
     EVP_PKEY_CTX *derive = EVP_PKEY_CTX_new(m->key, NULL);
     text t = text_of("hfsad cohort pair 2", m->v->run);
-    add(&t, m->names[low], strlen(m->names[low]) + 1);
-    add(&t, m->names[high], strlen(m->names[high]) + 1);
-    add(&t, found[low].public_key, VEIL_KEY);
-    add(&t, found[high].public_key, VEIL_KEY);
+    add_bytes(&t, m->names[low], strlen(m->names[low]) + 1);
+    add_bytes(&t, m->names[high], strlen(m->names[high]) + 1);
+    add_bytes(&t, found[low].public_key, VEIL_KEY);
+    add_bytes(&t, found[high].public_key, VEIL_KEY);
     /* OpenSSL refuses a shared secret of zeros, which keys of small order give */
     const bool good = other && derive && EVP_PKEY_derive_init(derive) == 1 &&
                       EVP_PKEY_derive_set_peer(derive, other) == 1 && EVP_PKEY_derive(derive, shared, &size) == 1 &&
@@ -308,7 +308,7 @@ static bool use_list(veil_member *m, const unsigned char *list, size_t size, boo
     size_t *index = alloc_zero(m->count, sizeof *index);
     bool good = found && index;
     if (!good)
-        (void)refuse(why, "no memory", "");
+        (void)refuse_card(why, "no memory", "");
     good = good && find_cards(m, list, size, found, index, why);
     if (good)
         remember_list(m->v, list, size);
@@ -316,10 +316,10 @@ static bool use_list(veil_member *m, const unsigned char *list, size_t size, boo
     for (size_t j = 0; j < m->count && good; j++) {
         m->pairs[j].inside = j != m->own && is_inside(m, &found[j], j);
         if (j != m->own && !make_pair(m, found, j))
-            good = refuse(why, "not a usable key: ", m->names[j]);
+            good = refuse_card(why, "not a usable key: ", m->names[j]);
     }
     if (good && !veil_open_pairs(m))
-        good = refuse(why, "no memory", "");
+        good = refuse_card(why, "no memory", "");
     free(found);
     free(index);
     return good;
@@ -329,7 +329,7 @@ bool veil_take_list(veil_member *m, const unsigned char *list, size_t size, char
 {
     const veil *v = m->v;
     if (v->list && (size != v->list_size || memcmp(list, v->list, size) != 0))
-        return refuse(why, "it differs from the list that this node has accepted before", "");
+        return refuse_card(why, "it differs from the list that this node has accepted before", "");
     if (m->ready)
         return true;
     if (!use_list(m, list, size, false, why))

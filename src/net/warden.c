@@ -1,13 +1,14 @@
 #include "net/warden.h"
 
+#include "base/alloc.h"
 #include "base/bits.h"
-#include "math/losses.h"
+#include "net/catalogue.h"
 #include "personal/mixture.h"
 #include "plan/refusal.h"
 #include "plan/scales.h"
-#include "polish/answers.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- which questions a spec implies ---- */
@@ -82,7 +83,7 @@ static const step steps[] = {
     {SURVEY_ROBUST, LANCZOS, asks_start, 1},
     {SURVEY_BELOW_FIT, HALF_POINT, asks_start, SURVEY_THRESHOLDS},
     {SURVEY_LOSS, 1, asks_start, 0},
-    {SURVEY_GRADIENT, START_STEPS, asks_start, 0}, /* where the given start leads */
+    {SURVEY_GRADIENT, START_STEPS, asks_start, 0}, /* the end of the path from the given start */
     {SURVEY_LOSS, 2, asks_start, 0},
     {SURVEY_GRADIENT, START_STEPS, asks_start, 0}, /* and the robust one */
     {SURVEY_LOSS, 1, asks_start, 0},
@@ -97,101 +98,17 @@ static const step steps[] = {
 };
 enum { STEPS = sizeof steps / sizeof *steps };
 
-/* Whether a question of the polish belongs to the algorithm of the spec. */
-static bool polish_is_implied(const hfsad_spec *spec, int kind)
+unsigned warden_most(const hfsad_spec *spec, int kind)
 {
-    const bool star = refusal_is_implied(spec, REFUSAL_STAR), phase = loss_kinds[spec->loss.kind]->majorised;
-    switch (kind) {
-    case POLISH_ANCHOR:
-    case POLISH_SEARCH:
-        return (phase || spec->n_overrides > 0) && refusal_is_implied(spec, REFUSAL_POLISH);
-    case POLISH_GRAM:
-    case POLISH_GRAM_DIAGONAL:
-    case POLISH_METRIC:
-    case POLISH_METRIC_DIAGONAL:
-    case POLISH_ROUND:
-    case POLISH_SPREAD:
-    case POLISH_CHOOSE:
-        return star;
-    case POLISH_FORGET:
-        return star || ((phase || spec->n_overrides > 0) && refusal_is_implied(spec, REFUSAL_POLISH));
-    case POLISH_RESIDUALS:
-    case POLISH_BREAD:
-    case POLISH_MEAT:
-        return refusal_is_implied(spec, REFUSAL_ERRORS);
-    default:
-        return kind < POLISH_KINDS && refusal_is_implied(spec, REFUSAL_POLISH);
-    }
-}
-
-const char *warden_describe(int kind)
-{
-    static const char *const survey[] = {
-        [SURVEY_CENTRE] = "sum of y",
-        [SURVEY_SCALE] = "scale of the data: largest slope, sums of squares",
-        [SURVEY_OWN] = "slope and bend of the own loss",
-        [SURVEY_BOUND] = "largest slope within the box",
-        [SURVEY_COLUMNS] = "sums of squares of the columns",
-        [SURVEY_BELOW] = "rows with y below thresholds",
-        [SURVEY_BELOW_ONE] = "rows with y/|x|^2 below thresholds",
-        [SURVEY_BELOW_FIT] = "rows with y/<x,v>^2 below thresholds",
-        [SURVEY_TRUNCATED] = "spectral start: product with a vector",
-        [SURVEY_ROBUST] = "robust start: product with a vector",
-        [SURVEY_LEFT] = "sum of residuals at the start",
-        [SURVEY_ENERGY] = "sum of squares of the rows",
-        [SURVEY_MOMENTS] = "means and deviations of the columns",
-        [SURVEY_MISFIT] = "rows with a residual below thresholds",
-        [SURVEY_CURVE] = "curvature along a vector",
-        [SURVEY_CURVE_ALONE] = "largest curvature",
-        [SURVEY_LOSS] = "loss at a model",
-        [SURVEY_LEVELS] = "slopes of the loss at thresholds",
-        [SURVEY_GRADIENT] = "gradient at a model",
-    };
-    static const char *const polish[] = {
-        [POLISH_ANCHOR] = "polish: loss at a model",
-        [POLISH_SCALES] = "polish: bounds of slopes, sums of squares of the columns",
-        [POLISH_VALUE] = "polish: loss and slope at a model",
-        [POLISH_LINE] = "polish: slopes along a line",
-        [POLISH_DIAGONAL] = "polish: diagonal of the second derivative",
-        [POLISH_HESSIAN] = "polish: second derivative",
-        [POLISH_PRODUCT] = "polish: second derivative times a vector",
-        [POLISH_COMMIT] = "polish: moves the multipliers of the rows to a model",
-        [POLISH_REPAIR] = "polish: slopes for a bound of the gap",
-        [POLISH_GRAM] = "star: products of the columns",
-        [POLISH_GRAM_DIAGONAL] = "star: sums of squares of the columns",
-        [POLISH_SPREAD] = "star: rows with a residual below thresholds",
-        [POLISH_METRIC] = "star: metric",
-        [POLISH_METRIC_DIAGONAL] = "star: metric",
-        [POLISH_ROUND] = "star: a step on a model of the cloud",
-        [POLISH_FORGET] = "star, polish: forgets its steps",
-        [POLISH_RESIDUALS] = "errors: rows with a residual below thresholds",
-        [POLISH_BREAD] = "errors: second derivative",
-        [POLISH_MEAT] = "errors: squares of the slopes",
-        [POLISH_SEARCH] = "polish: loss and slope at several models",
-        [POLISH_CHOOSE] = "star: columns of later questions",
-    };
-    static const char *const groups[] = {
-        [MIXTURE_COLUMNS] = "groups: sums of squares of the columns",
-        [MIXTURE_STATS] = "groups: losses, slopes and second derivatives at models",
-        [MIXTURE_SPREAD] = "groups: spread of slopes",
-        [MIXTURE_CUTS] = "groups: place along directions",
-        [MIXTURE_CROSS] = "groups: losses on half of the rows",
-        [MIXTURE_MEMBERS] = "groups: weights of this client",
-    };
-    const char *text = NULL;
-    if (kind >= 0 && kind < (int)(sizeof survey / sizeof *survey))
-        text = survey[kind];
-    else if (kind == INQUIRY_SHAPE)
-        text = "number of rows";
-    else if (kind == INQUIRY_RESULT)
-        text = "the result of the set-up (no question)";
-    else if (kind == INQUIRY_END)
-        text = "the end of the run (no question)";
-    else if (kind >= INQUIRY_POLISH && kind - INQUIRY_POLISH < (int)(sizeof polish / sizeof *polish))
-        text = polish[kind - INQUIRY_POLISH];
-    else if (kind >= INQUIRY_GROUPS && kind - INQUIRY_GROUPS < (int)(sizeof groups / sizeof *groups))
-        text = groups[kind - INQUIRY_GROUPS];
-    return text ? text : "unknown question";
+    const size_t scores = spec_scores(spec);
+    catalogue_row row;
+    unsigned most = 0;
+    if (kind >= INQUIRY_POLISH)
+        return catalogue_find(kind, &row) && catalogue_implies(spec, kind) ? row.most * (unsigned)(scores ? scores : 1)
+                                                                           : 0;
+    for (size_t s = 0; s < STEPS; s++)
+        most += steps[s].kind == kind && steps[s].implied(spec) ? steps[s].times : 0;
+    return most;
 }
 
 /* ---- numbers ---- */
@@ -227,10 +144,10 @@ static bool is_within(const hfsad_spec *spec, const double *v, size_t count)
 
 static const char not_implied[] = "a question that this spec does not have";
 static const char again[] = "another question with the number of one that was answered";
-static const char too_large[] = "a model with numbers beyond privacy.largest";
+static const char too_large[] = WARDEN_TOO_LARGE;
 
 /* Index of the first question asked with this round or a later one. */
-static size_t place_of(const warden *w, uint64_t round)
+static size_t round_place(const warden *w, uint64_t round)
 {
     size_t i = 0;
     while (i < w->count && w->asked[i].round < round)
@@ -260,7 +177,7 @@ static const char *judge_columns(warden *w, const inquiry_question *q)
 
 /* The first question. What came before it in this life was of an earlier run, which the broker remembers, or the root
  * starts again. */
-static void begin(warden *w, const inquiry_question *q)
+static void begin_question(warden *w, const inquiry_question *q)
 {
     if (w->begun || q->kind != INQUIRY_SHAPE || q->round != 1)
         return;
@@ -272,10 +189,10 @@ static void begin(warden *w, const inquiry_question *q)
 
 static const char *judge_setup(warden *w, const hfsad_spec *spec, const inquiry_question *q, size_t M, bool settled)
 {
-    begin(w, q);
+    begin_question(w, q);
     if (w->count == 0)
         w->restored = settled;
-    const size_t at = place_of(w, q->round), from = at ? w->asked[at - 1].step : 0;
+    const size_t at = round_place(w, q->round), from = at ? w->asked[at - 1].step : 0;
     const uint64_t print = print_question(q);
     if (at < w->count && w->asked[at].round == q->round)
         return w->asked[at].print == print ? NULL : again;
@@ -285,8 +202,8 @@ static const char *judge_setup(warden *w, const hfsad_spec *spec, const inquiry_
         s++;
     if (s > to || w->count == WARDEN_ASKED)
         return not_implied;
-    /* Questions come one after the other. A client that is started again may hear an old one first, which was delayed
-     * on its way, and then the one in hand. */
+    /* Questions come one after the other. A restarted client may first receive an old question that was delayed, then
+     * the current one. */
     enum { DELAYED = 64 };
     if (w->count && at == w->count && ((settled && !w->restored) || q->round - w->asked[at - 1].round > DELAYED))
         return "a question of the set-up out of its order";
@@ -306,30 +223,81 @@ static const char *judge_setup(warden *w, const hfsad_spec *spec, const inquiry_
 
 /* ---- polish and groups ---- */
 
-/* Whether its numbers are a model: a matrix, and the directions of LINE, PRODUCT and REPAIR, may be of any size. */
-static bool polish_has_model(int kind)
+/* Whether a question was asked before; false: it is a new one, and is noted. Without vectors it is always new, because
+ * its answer depends on the question before it. */
+static bool was_asked(warden *w, uint64_t print)
 {
-    return kind != POLISH_METRIC && kind != POLISH_METRIC_DIAGONAL && kind != POLISH_LINE && kind != POLISH_PRODUCT &&
-           kind != POLISH_REPAIR && kind != POLISH_CHOOSE;
+    size_t at = 0;
+    if (2 * (w->n_prints + 1) > w->prints_room) {
+        const size_t room = w->prints_room ? 2 * w->prints_room : 64;
+        uint64_t *prints = alloc_zero(room, sizeof *prints);
+        for (size_t i = 0; prints && i < w->prints_room; i++) {
+            for (at = w->prints[i] % room; w->prints[i] && prints[at]; at = (at + 1) % room)
+                ;
+            prints[at] = w->prints[i] ? w->prints[i] : prints[at];
+        }
+        if (!prints)
+            return false;
+        free(w->prints);
+        w->prints = prints;
+        w->prints_room = room;
+    }
+    for (at = print % w->prints_room; w->prints[at] && w->prints[at] != print; at = (at + 1) % w->prints_room)
+        ;
+    const bool seen = w->prints[at] == print;
+    w->prints[at] = print;
+    w->n_prints += !seen;
+    return seen;
+}
+
+/* A question without its number and its attempt: clients are asked again if one of them is lost. */
+static bool is_new(warden *w, const inquiry_question *q, size_t head)
+{
+    enum { NUMBERED = 2 };
+    const double kind = q->kind;
+    const size_t from = head ? NUMBERED : 0;
+    return q->count <= head || !was_asked(w, print_of(print_of(3, &kind, 1), q->values + from, q->count - from));
+}
+
+static bool has_good_models(const hfsad_spec *spec, const catalogue_row *row, const inquiry_question *q, size_t M)
+{
+    const size_t head = INQUIRY_POLISH_HEAD, count = q->count > head ? q->count - head : 0;
+    mixture_question groups;
+    switch (row->models) {
+    case MODEL_ALL:
+        return is_within(spec, q->values + head, count);
+    case MODEL_POINT:
+        return is_within(spec, q->values + head + count / 2, count - count / 2);
+    case MODEL_GROUPS:
+        return mixture_unpack(&groups, (mixture_kind)(q->kind - INQUIRY_GROUPS), M, q->values, q->count) &&
+               is_within(spec, groups.now.w, groups.now.K * M) && is_within(spec, groups.from.w, groups.from.K * M);
+    case MODEL_NONE:
+    case MODEL_SET_UP:
+        break;
+    }
+    return true;
 }
 
 /* Their numbers only grow (inquiry.c), so the last one is all that can come again. */
-static const char *judge_late(warden *w, const hfsad_spec *spec, const inquiry_question *q, bool settled)
+static const char *judge_late(warden *w, const hfsad_spec *spec, const inquiry_question *q, size_t M, bool settled)
 {
     enum { MOST = 1000000 };
-    const bool groups = q->kind >= INQUIRY_GROUPS;
-    const int kind = q->kind - INQUIRY_POLISH;
-    const bool free = !groups && !polish_has_model(kind);
-    const size_t head = groups ? 0 : INQUIRY_POLISH_HEAD;
-    if (!settled || !(groups ? refusal_is_implied(spec, REFUSAL_GROUPS) : polish_is_implied(spec, kind)))
+    static const char more[] = "more questions than a run has";
+    const unsigned most = warden_most(spec, q->kind);
+    catalogue_row row;
+    if (!settled || most == 0 || !catalogue_find(q->kind, &row))
         return not_implied;
     const uint64_t print = print_question(q);
     if (q->round == w->late_round)
         return print == w->late_print ? NULL : again;
-    if (++w->late > MOST)
-        return "more questions than a run has";
-    if (!free && q->count > head && !is_within(spec, q->values + head, q->count - head))
+    unsigned *times = &w->times[q->kind - INQUIRY_POLISH];
+    if (w->late >= MOST || *times >= most)
+        return more;
+    if (!has_good_models(spec, &row, q, M))
         return too_large;
+    const bool first = is_new(w, q, q->kind < INQUIRY_GROUPS ? INQUIRY_POLISH_HEAD : 0);
+    *times += first;
+    w->late += first; /* kept questions come again whenever a client is lost */
     w->late_round = q->round;
     w->late_print = print;
     return NULL;
@@ -337,5 +305,12 @@ static const char *judge_late(warden *w, const hfsad_spec *spec, const inquiry_q
 
 const char *warden_judge(warden *w, const hfsad_spec *spec, const inquiry_question *q, size_t M, bool settled)
 {
-    return q->kind >= INQUIRY_POLISH ? judge_late(w, spec, q, settled) : judge_setup(w, spec, q, M, settled);
+    return q->kind >= INQUIRY_POLISH ? judge_late(w, spec, q, M, settled) : judge_setup(w, spec, q, M, settled);
+}
+
+void warden_free(warden *w)
+{
+    if (w)
+        free(w->prints);
+    free(w);
 }

@@ -9,6 +9,7 @@
 #include "spec/settings.h"
 
 enum { WARDEN_ASKED = 1024 };
+#define WARDEN_TOO_LARGE "a model with numbers beyond privacy.largest"
 
 typedef struct {
     struct {
@@ -18,8 +19,11 @@ typedef struct {
     size_t count;
     bool restored; /* the result was there before the first question: a cloud that lost its state asks again */
     bool begun;    /* the first question has come in this life */
-    uint64_t late_round, late_print; /* the last question of polish or groups, ... */
-    uint64_t late;                   /* ... and how many there have been */
+    uint64_t late_round, late_print;                /* the last question of polish or groups, ... */
+    uint64_t late;                                  /* ... and how many there have been */
+    unsigned times[INQUIRY_KINDS - INQUIRY_POLISH]; /* different ones of each kind */
+    uint64_t *prints;                               /* of these, a table with gaps */
+    size_t n_prints, prints_room;
     double constant;
     uint64_t columns; /* print of what standardises the columns; 0: not known */
 } warden;
@@ -28,7 +32,9 @@ typedef struct {
  * set-up's result; M: numbers of a model, the intercept's included if the question has one. */
 const char *warden_judge(warden *w, const hfsad_spec *spec, const inquiry_question *question, size_t M, bool settled);
 
-/* A question's kind in words, for the log of a client's owner. */
-const char *warden_describe(int kind);
+/* How many different questions of this kind a client of this spec answers at most; 0: none. */
+unsigned warden_most(const hfsad_spec *spec, int kind);
+/* w: from alloc_zero, or NULL. */
+void warden_free(warden *w);
 
 #endif

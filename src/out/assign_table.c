@@ -1,4 +1,4 @@
-/* The groups of clients that were not in the training, by their rows, as CSV. */
+/* Writes the groups of clients that were not in the training, found from their rows, as CSV. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/format_number.h"
@@ -28,12 +28,9 @@ static void print_all(FILE *o, const scoring *s, const group_models *g, double *
         fprintf(o, ",w%zu", m + 1);
     fputs(s->model->intercept ? ",intercept\n" : "\n", o);
     for (size_t leaf = 0; leaf < s->data->n_leaves; leaf++) {
-        size_t best = 0;
         group_models_assign(g, s, leaf, scratch, p, w);
-        for (size_t k = 1; k < K; k++)
-            best = p[k] > p[best] ? k : best;
         dataset_leaf_name(s->data, leaf, name, sizeof name);
-        fprintf(o, "%s,%zu", name, best + 1);
+        fprintf(o, "%s,%zu", name, mixture_largest(p, K) + 1);
         put_numbers(o, p, K);
         put_numbers(o, w, M);
         fputc('\n', o);
@@ -53,7 +50,8 @@ hfsad_status hfsad_assign_table(const char *folder, const char *data, hfsad_put 
     double *room = alloc_zero(M + mixture_scratch(M), sizeof *room);
     status = room ? group_models_read(&g, &s, err) : error_memory(err, M * sizeof *room, "a model");
     if (!status && !scoring_has_y(&s))
-        status = error_set(err, HFSAD_ERROR_INPUT, "%.300s has no y; a group is found by rows with y", data);
+        status =
+            error_set(err, HFSAD_ERROR_INPUT, "%.300s has no y; a client's group is found from its rows with y", data);
     FILE *o = status ? NULL : open_memstream(&text, &size);
     if (o)
         print_all(o, &s, &g, room);

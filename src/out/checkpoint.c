@@ -11,7 +11,7 @@
 
 enum { FORMAT = 1, HEAD_WORDS = 3 };
 
-#define START_ANEW "start the run anew"
+#define START_ANEW "start the run again"
 
 static void to_file(void *to, const void *bytes, size_t count)
 {
@@ -53,34 +53,34 @@ void checkpoint_write(whole_file *f, const hfsad_run *run, const char *trace, si
     put_all(&w, &printed, trace, trace_length, counted.count);
 }
 
-static hfsad_status refuse(const checkpoint *c, hfsad_error *err, const char *why)
+static hfsad_status refuse_checkpoint(const checkpoint *c, hfsad_error *err, const char *why)
 {
     error_set(err, HFSAD_ERROR_INPUT, "%.300s %s", c->name, why);
-    return HFSAD_ERROR_INPUT; /* said here, so that a checker of this file alone knows it is not 0 */
+    return HFSAD_ERROR_INPUT; /* a constant here, so that a checker of this file alone knows that the status is not 0 */
 }
 
-/* Mark, version, length and checksum; *r is then what stands between them. */
+/* Checks mark, version, length and checksum; *r then reads the words between them. */
 static hfsad_status open_words(const checkpoint *c, const unsigned char *bytes, size_t size, word_reader *r,
                                hfsad_error *err)
 {
     const size_t words = size / WORD_BYTES;
     *r = (word_reader){bytes, words, false};
     if (words <= HEAD_WORDS || words_get(r) != mark())
-        return refuse(c, err, "is no checkpoint of hfsad; give the output folder of a run");
+        return refuse_checkpoint(c, err, "is not an hfsad checkpoint; give the output folder of a run");
     const uint64_t format = words_get(r), total = words_get(r);
     if (size % WORD_BYTES || total != words)
-        return refuse(c, err, "is cut or damaged: it has not the length that it says; " START_ANEW);
+        return refuse_checkpoint(c, err, "is cut short or damaged: its length does not match its header; " START_ANEW);
     r->left--;
     word_reader last = {bytes + (words - 1) * WORD_BYTES, 1, false};
     if (words_get(&last) != words_sum(bytes, words - 1))
-        return refuse(c, err, "is damaged: its checksum does not fit; " START_ANEW);
+        return refuse_checkpoint(c, err, "is damaged: its checksum does not match; " START_ANEW);
     size_t length;
     const char *version = words_get_text(r, &length);
     if (format != FORMAT || !version || length != strlen(hfsad_version()) ||
         memcmp(version, hfsad_version(), length) != 0)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s is of hfsad %.*s, this is %s; resume with that version",
-                         c->name, version ? (int)(length < 30 ? length : 30) : 1, version ? version : "?",
-                         hfsad_version());
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.300s was written by hfsad %.*s, and this is %s; resume with that version", c->name,
+                         version ? (int)(length < 30 ? length : 30) : 1, version ? version : "?", hfsad_version());
     return HFSAD_OK;
 }
 
@@ -108,7 +108,7 @@ hfsad_status checkpoint_parse(checkpoint *c, const void *bytes, size_t size, con
         word_reader first = c->state;
         c->iteration = words_get(&first);
         if (words != c->state.left || first.bad || r.bad || !c->start_kind || !(c->seconds >= 0))
-            status = refuse(c, err, "does not hold together; " START_ANEW);
+            status = refuse_checkpoint(c, err, "is inconsistent; " START_ANEW);
     }
     if (status)
         checkpoint_close(c);
@@ -126,7 +126,7 @@ hfsad_status checkpoint_open(checkpoint *c, const char *path, hfsad_error *err)
                          "%.300s cannot be opened: %s; give the output folder of a run with output.checkpoint: true",
                          path, strerror(reason));
     if (!mapping)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s is empty or no file; " START_ANEW, path);
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s is empty or not a file; " START_ANEW, path);
     const hfsad_status status = checkpoint_parse(c, mapping, size, path, err);
     if (status) {
         file_unmap(mapping, size);
@@ -145,8 +145,8 @@ void checkpoint_close(checkpoint *c)
     *c = (checkpoint){0};
 }
 
-/* output.clients is not among them: if no w is kept, z is measured in its place. Nor is run.trace_every: the stop
- * rule looks at the rows of the trace. */
+/* output.clients is not listed: if w is not kept, z is measured in its place. run.trace_every is not listed, because
+ * the stop rule looks at the rows of the trace. */
 static bool may_differ(const char *key)
 {
     static const char *const keys[] = {"data",
@@ -174,8 +174,7 @@ hfsad_status checkpoint_check_spec(const checkpoint *c, const hfsad_spec *spec, 
     const size_t count = spec_differences(c->spec, spec, may_differ, keys, sizeof keys);
     if (!count && spec_has_noise(spec) && spec->run.iterations != c->spec->run.iterations)
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.200s was made with run.iterations %lld, over which the budget of privacy was divided: it "
-                         "cannot be changed",
+                         "%.200s was made with run.iterations %lld, over which the privacy budget was divided; keep it",
                          c->name, (long long)c->spec->run.iterations);
     if (!count)
         return HFSAD_OK;
@@ -196,8 +195,9 @@ hfsad_status checkpoint_check_run(const checkpoint *c, hfsad_run *run, hfsad_err
         run_take_prints(run);
     if (c->data_print != run->data_print || c->truth_print != run->truth_print)
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.200s was made with %s of other numbers or names than %.300s has now", c->name,
-                         c->data_print != run->data_print ? "data" : "a truth",
+                         "%.200s was made with another %s than %.300s is now: numbers or names differ; restore it or "
+                         "start the run again",
+                         c->name, c->data_print != run->data_print ? "data set" : "truth",
                          c->data_print != run->data_print ? run->spec->top.data ? run->spec->top.data : "data"
                          : run->spec->top.truth           ? run->spec->top.truth
                                                           : "the spec");
@@ -215,7 +215,7 @@ hfsad_status checkpoint_restore(const checkpoint *c, hfsad_run *run, hfsad_error
     word_reader state = c->state;
     if (!sim_unpack(run->sim, &state)) {
         free(kind);
-        return refuse(c, err, "has a state of another shape; " START_ANEW);
+        return refuse_checkpoint(c, err, "has a state whose sizes do not match this run; " START_ANEW);
     }
     if (c->spec->stop.absolute != run->spec->stop.absolute || c->spec->stop.relative != run->spec->stop.relative)
         sim_forget_tolerances(run->sim);

@@ -1,4 +1,4 @@
-/* Groups of clients by name; see client_groups.h. */
+/* Groups of clients, listed by name; see client_groups.h. */
 #include "out/client_groups.h"
 
 #include "base/alloc.h"
@@ -29,7 +29,7 @@ hfsad_status client_groups_add(client_groups *g, const char *name, uint32_t grou
         return error_memory(err, (g->n_clients + 1) * sizeof *g->clients, "the groups");
     }
     g->clients[g->n_clients++] = (grouped_client){copy, group};
-    /* cppcheck-suppress memleak; g has it */
+    /* cppcheck-suppress memleak; g owns it */
     return HFSAD_OK;
 }
 
@@ -74,11 +74,11 @@ void client_groups_free(client_groups *g)
 typedef struct {
     const char *path;
     FILE *file;
-    char *text; /* of getline */
+    char *text; /* buffer of getline */
     size_t size, line;
 } reader;
 
-/* False at the end. The line is without its end and without spaces around it. */
+/* False at the end of the file. The line has no line end and no spaces around it. */
 static bool next_line(reader *r)
 {
     const ssize_t length = getline(&r->text, &r->size, r->file);
@@ -109,8 +109,9 @@ static hfsad_status add_line(client_groups *g, const reader *r, hfsad_error *err
     char shown[EXCERPT_SIZE];
     char *comma = strchr(r->text, ',');
     if (!comma || comma == r->text || !comma[1] || strchr(comma + 1, ',') || strlen(comma + 1) >= GROUP_LABEL_SIZE)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.*s:%zu: \"%s\" is not of the form client,group", PATH_SHOWN,
-                         r->path, r->line, excerpt(shown, (slice){r->text, strlen(r->text)}));
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%.*s:%zu: \"%s\" is not of the form client,group; give one client and one group per line",
+                         PATH_SHOWN, r->path, r->line, excerpt(shown, (slice){r->text, strlen(r->text)}));
     *comma = 0;
     uint32_t group;
     const hfsad_status status = group_of_label(g, r, comma + 1, &group, err);
@@ -121,21 +122,22 @@ static hfsad_status read_lines(client_groups *g, reader *r, hfsad_error *err)
 {
     hfsad_status status = HFSAD_OK;
     const bool header = next_line(r) && !strcmp(r->text, "client,group");
-    if (!header && !ferror(r->file)) /* a folder can be opened and not be read */
-        return error_set(err, HFSAD_ERROR_INPUT, "%.*s:1: the header is not client,group", PATH_SHOWN, r->path);
+    if (!header && !ferror(r->file)) /* a folder can be opened but not read */
+        return error_set(err, HFSAD_ERROR_INPUT, "%.*s:1: the header must be client,group", PATH_SHOWN, r->path);
     while (!status && header && next_line(r))
         if (*r->text)
             status = add_line(g, r, err);
     if (!status && ferror(r->file))
         return error_set(err, HFSAD_ERROR_INPUT, "%.*s cannot be read: %s", PATH_SHOWN, r->path, strerror(errno));
     if (!status && g->count == 0)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.*s has no clients", PATH_SHOWN, r->path);
+        return error_set(err, HFSAD_ERROR_INPUT, "%.*s lists no clients; give a line for each client", PATH_SHOWN,
+                         r->path);
     if (status)
         return status;
     client_groups_sort(g);
     for (size_t i = 1; i < g->n_clients; i++)
         if (!strcmp(g->clients[i - 1].name, g->clients[i].name))
-            return error_set(err, HFSAD_ERROR_INPUT, "%.*s names %.100s twice", PATH_SHOWN, r->path,
+            return error_set(err, HFSAD_ERROR_INPUT, "%.*s lists %.100s twice; remove one line", PATH_SHOWN, r->path,
                              g->clients[i].name);
     return HFSAD_OK;
 }

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Label and value, the value broken at spaces to stay within 80 columns. */
+/* Prints label and value. The value is broken at spaces to stay within 80 columns. */
 static void put_row(FILE *o, const char *label, const char *value)
 {
     enum { COLUMN = 21, WIDTH = 80 };
@@ -97,7 +97,7 @@ static void put_loss(FILE *o, const hfsad_spec *spec, bool star)
     put_row(o, "preset", text);
 }
 
-/* A row of a text that is made for it; none if there is nothing to say. */
+/* Prints a row from an allocated text, which is freed; no row if the text is empty. */
 static void put_made(FILE *o, const char *label, char *text)
 {
     if (text && *text)
@@ -117,7 +117,7 @@ static void put_settings(FILE *o, const hfsad_run *run, const hfsad_spec *spec)
     put_made(o, "without effect", idle_text(run, spec));
 }
 
-/* Nodes that the end of an asynchronous run went without. */
+/* Prints the nodes that did not answer at the end of an asynchronous run. */
 static void put_absent(FILE *o, const hfsad_run *run)
 {
     enum { SHOWN = 4 };
@@ -156,8 +156,8 @@ static void put_end(FILE *o, const hfsad_run *run, const train_end *end)
     put_absent(o, run);
 }
 
-/* "25 clients share another model: edge1/client3, edge2/client7, ...", or with the number of a group that was looked
- * for. */
+/* "25 clients share another model: edge1/client3, edge2/client7, ..."; the number of the group comes first if the run
+ * looked for groups. */
 static void put_group(FILE *o, const hfsad_run *run, const node_groups *g, uint32_t group)
 {
     enum { SHOWN = 6 };
@@ -182,7 +182,8 @@ static void put_group(FILE *o, const hfsad_run *run, const node_groups *g, uint3
     put_row(o, "", text);
 }
 
-/* A link that holds a client need not pull it to the cloud's model: those that have it are counted. */
+/* A link that holds a client need not pull it to the cloud's model, so the clients that have the cloud's model are
+ * counted. */
 static void cloud_group_text(char *text, size_t size, const hfsad_run *run, const node_groups *g)
 {
     const size_t held = g->clients[0], same = groups_count_same(g, run);
@@ -229,7 +230,7 @@ static void put_exchanges(FILE *o, const hfsad_polish *p)
     put_row(o, "exchanges", text);
 }
 
-/* What the models of the folder come to, first; what the iterations had come to before is a row of its own. */
+/* First the figures of the models in the folder, then one row with the figures of the iterations before the polish. */
 static void put_polished(FILE *o, const hfsad_run *run, const hfsad_figures *f)
 {
     const hfsad_polish *p = &run->polish;
@@ -248,7 +249,7 @@ static void put_polished(FILE *o, const hfsad_run *run, const hfsad_figures *f)
         put_number(o, "error before", f->relative_error);
 }
 
-/* In place of figures that would be computed from the rows. */
+/* With noise, these rows replace figures that would be computed from the clients' rows. */
 static void put_noise(FILE *o, const hfsad_run *run, const hfsad_spec *spec, const hfsad_figures *f)
 {
     const noise_budget *b = &run->plan->noise;
@@ -269,7 +270,7 @@ static void put_noise(FILE *o, const hfsad_run *run, const hfsad_spec *spec, con
 
 static void put_figures(FILE *o, const hfsad_run *run, const hfsad_spec *spec, const hfsad_figures *f)
 {
-    const bool links = run->algorithm->links && !run->plan->star; /* whose state is that of Algorithm 1 */
+    const bool links = run->algorithm->links && !run->plan->star; /* these have the state of Algorithm 1 */
     const bool due = polish_is_due(spec, run->plan, run->data->n_inner, run->data->M);
     char text[300];
     put_number(o, "objective", f->objective);
@@ -287,7 +288,7 @@ static void put_figures(FILE *o, const hfsad_run *run, const hfsad_spec *spec, c
         snprintf(text, sizeof text, "of an earlier iteration, with the consensus objective %.6g", run->best);
         put_row(o, "model", text);
     }
-    if (run->plan->star && run->polish.accepted) { /* its rounds and questions are the run itself */
+    if (run->plan->star && run->polish.accepted) { /* rounds and questions of a star are the run itself */
         put_exchanges(o, &run->polish);
     } else if (due) {
         snprintf(text, sizeof text, "not done: %s",
@@ -296,7 +297,7 @@ static void put_figures(FILE *o, const hfsad_run *run, const hfsad_spec *spec, c
     }
 }
 
-/* The first coefficients; all are in coefficients.csv. */
+/* Prints the first coefficients; coefficients.csv has all of them. */
 static void put_errors(FILE *o, const hfsad_run *run)
 {
     enum { SHOWN = 20 };

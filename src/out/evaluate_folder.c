@@ -1,4 +1,5 @@
-/* How well the models of an output folder do on held-out rows: both files, and the table that the program prints. */
+/* How well the models of an output folder predict held-out rows: both result files, and the table that the program
+ * prints. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "out/model_evaluation.h"
@@ -26,7 +27,7 @@ static hfsad_status check_outputs(const hfsad_evaluate_settings *a, hfsad_error 
     return status;
 }
 
-/* NULL where none was given; to be freed in any case. */
+/* *truth is NULL if no truth was given; the caller frees it in any case. */
 static hfsad_status read_truth(const hfsad_evaluate_settings *a, size_t F, double **truth, hfsad_error *err)
 {
     double size = 0;
@@ -62,7 +63,7 @@ static const char *plural(size_t n)
     return n == 1 ? "" : "s";
 }
 
-/* The worst nodes of [first, end), the worst first; returns how many. */
+/* Lists the worst nodes of [first, end), the worst first; returns their number. */
 enum { WORST_SHOWN = 10 };
 static size_t find_worst(const evaluation *e, size_t first, size_t end, size_t worst[WORST_SHOWN])
 {
@@ -156,7 +157,7 @@ static void print_loss(FILE *o, const model *m)
     print_row(o, "loss", "%s%s%s", loss_names[loss.kind], text, m->n_overrides ? ", with overrides" : "");
 }
 
-/* 0/0 is said in words. */
+/* Prints a ratio, or words instead of 0/0. */
 static void print_ratio(FILE *o, const char *label, double ratio, const char *otherwise)
 {
     if (isnan(ratio))
@@ -178,7 +179,7 @@ static void print_support(FILE *o, const evaluation *e)
 
 enum { LABEL_SIZE = 40 };
 
-/* As the table calls it. */
+/* The name that the table uses. */
 static const char *name_class(const evaluation *e, size_t class, const char *otherwise, char name[LABEL_SIZE])
 {
     slice label = {otherwise, strlen(otherwise)};
@@ -209,7 +210,7 @@ static void print_measures(FILE *o, const evaluation *e)
         print_row(o, "calibration error", "%.6g", measure_of(m, MEASURE_calibration));
 }
 
-/* A line for each class: its rows by the class that was predicted. */
+/* Prints a line for each class: its rows by the predicted class. */
 static void print_confusion(FILE *o, const evaluation *e)
 {
     enum { SHOWN = 20 };
@@ -264,7 +265,7 @@ static void print_table(FILE *o, const evaluation *e)
     print_nodes(o, e, "client", d->n_inner, d->n_inner + d->n_leaves);
 }
 
-/* ---- all of it ---- */
+/* ---- all of evaluate ---- */
 
 static bool goes_on(const hfsad_evaluate_settings *a, size_t done, size_t clients)
 {
@@ -287,8 +288,8 @@ static hfsad_status measure_all(evaluation *e, const hfsad_evaluate_settings *a,
     return status ? status : evaluation_finish(e, err);
 }
 
-/* Both files or none; none too if the caller has ended it. */
-static hfsad_status write_files(const evaluation *e, const hfsad_evaluate_settings *a, hfsad_error *err)
+/* Writes both files or none; none if the caller has cancelled. */
+static hfsad_status write_evaluation(const evaluation *e, const hfsad_evaluate_settings *a, hfsad_error *err)
 {
     file_batch files = {0};
     const size_t clients = e->scoring->data->n_leaves;
@@ -313,7 +314,7 @@ static hfsad_status write_files(const evaluation *e, const hfsad_evaluate_settin
 static hfsad_status conclude(const evaluation *e, const hfsad_evaluate_settings *a, char **text, hfsad_error *err)
 {
     size_t size;
-    const hfsad_status status = a->out ? write_files(e, a, err) : HFSAD_OK;
+    const hfsad_status status = a->out ? write_evaluation(e, a, err) : HFSAD_OK;
     FILE *o = status ? NULL : open_memstream(text, &size);
     if (o)
         print_table(o, e);

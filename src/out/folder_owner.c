@@ -1,4 +1,4 @@
-/* Which spec an output folder belongs to, by its summary.json. */
+/* Finds which spec an output folder belongs to, from its summary.json. */
 #include "base/error.h"
 #include "base/read_file.h"
 #include "base/whole_file.h"
@@ -15,7 +15,7 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* A spec that is no longer where the summary says may have moved: then its name decides. */
+/* If the spec is no longer at the path in the summary, it may have moved: its file name then decides. */
 static bool is_same_spec(const char *before, const char *now)
 {
     struct stat a, b;

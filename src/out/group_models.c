@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* false: it is not as a run writes it. */
-static bool take(group_models *g, const cJSON *groups, size_t M)
+/* false: the groups are not in the form that a run writes. */
+static bool read_groups(group_models *g, const cJSON *groups, size_t M)
 {
     size_t k = 0;
     const cJSON *group, *v;
@@ -48,7 +48,7 @@ static hfsad_status read_root(group_models *g, const scoring *s, const cJSON *ro
     g->room = alloc_zero((size_t)K * (M + 1), sizeof *g->room);
     if (!g->room)
         return error_memory(err, (size_t)K * M * sizeof *g->room, "the groups");
-    if (take(g, groups, M))
+    if (read_groups(g, groups, M))
         return HFSAD_OK;
     group_models_free(g);
     return error_set(err, HFSAD_ERROR_INPUT, "%.300s/summary.json: \"groups\" is damaged; run hfsad run again",

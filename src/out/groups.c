@@ -12,7 +12,7 @@
 typedef struct {
     const hfsad_run *run;
     node_groups *g;
-    uint32_t *first; /* of every group: the node whose model represents it */
+    uint32_t *first; /* for each group, the node whose model represents it */
     double *w, *other;
 } search;
 
@@ -37,8 +37,8 @@ static size_t parent_of(const dataset *d, size_t node)
     return node < d->n_inner ? d->inner[node].parent : dataset_parent(d, node - d->n_inner);
 }
 
-/* Whether the model in s->w and that of the node differ by less than reach in every coordinate that the link ties, or
- * of a link of norms all together. */
+/* Whether the model in s->w and the node's model differ by less than `reach` in every coordinate that the link ties;
+ * for a link of norms, whether the norm of the difference is below `reach`. */
 static bool near(search *s, size_t node, double reach, size_t tied, bool group)
 {
     double most = 0;
@@ -72,8 +72,8 @@ static void place(search *s, size_t node)
     g->group[node] = i < g->count ? i : (uint32_t)g->count - 1;
 }
 
-/* As personal/grow.h found them, the largest first; inner nodes are in that one. Without the clients' weights at the
- * cloud only its estimate of their numbers is known. */
+/* Groups as personal/grow.h found them, the largest first; inner nodes belong to the largest. If the cloud does not
+ * have the clients' weights, it only knows the groups' sizes. */
 static hfsad_status take_found(node_groups *g, const hfsad_run *run, hfsad_error *err)
 {
     const dataset *d = run->data;
@@ -85,10 +85,10 @@ static hfsad_status take_found(node_groups *g, const hfsad_run *run, hfsad_error
         return error_memory(err, d->n_leaves * sizeof *g->group, "the groups");
     }
     g->count = found->K;
-    for (size_t k = 0; k < found->K && !found->p; k++)
-        g->clients[k] = (size_t)(found->share[k] * (double)d->n_leaves + 0.5);
+    for (size_t k = 0; k < found->K; k++)
+        g->clients[k] = (size_t)found->size[k];
     for (size_t leaf = 0; leaf < d->n_leaves && found->p; leaf++)
-        g->clients[g->group[d->n_inner + leaf] = run_group_of(run, leaf)]++;
+        g->group[d->n_inner + leaf] = run_group_of(run, leaf);
     return HFSAD_OK;
 }
 

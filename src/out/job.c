@@ -1,4 +1,4 @@
-/* A run into a folder: everything between a spec and the finished output folder, but for what a program prints. */
+/* A run into a folder: everything from a spec to the finished output folder, except what a program prints. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -16,24 +16,24 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Zero: not made yet. */
+/* All members 0: not made yet. */
 struct hfsad_job {
-    hfsad_job_settings args; /* texts are the caller's */
+    hfsad_job_settings args; /* its texts belong to the caller */
     hfsad_job_hooks hooks;
     hfsad_spec *spec;
     hfsad_run *run;
     report *report;
-    train_end end;     /* as far as it is known: of the last measurement */
-    checkpoint from;   /* to resume */
-    int lock;          /* of the folder; -1: none */
-    size_t made;       /* folders, for folder_unmake */
-    double write_next; /* when the folder is due, on clock_seconds */
-    bool write_failed; /* and the caller knows */
-    bool replay_all;   /* the record was of a whole run: there is nothing to train */
-    bool replay_met;   /* the record was of a run that met its tolerances */
+    train_end end;     /* end of the run, from the last measurement */
+    checkpoint from;   /* the checkpoint to resume from */
+    int lock;          /* lock of the folder; -1: none */
+    size_t made;       /* number of folders that were created, for folder_unmake */
+    double write_next; /* time on clock_seconds at which the folder is written next */
+    bool write_failed; /* the last write failed, and the caller was told */
+    bool replay_all;   /* the record covers a whole run: no training is left */
+    bool replay_met;   /* the recorded run met its tolerances */
 };
 
-/* Of several ranks one writes. */
+/* Only the first rank writes. */
 static bool is_first(void)
 {
     return ranks()->rank == 0;
@@ -41,7 +41,7 @@ static bool is_first(void)
 
 /* ---- set-up ---- */
 
-/* A run must not write over what it reads. */
+/* The output must not replace a file that the run reads. */
 static hfsad_status check_inputs(const hfsad_job *j, hfsad_error *err)
 {
     static const char *const labels[] = {"the spec", "data", "truth", "run.start"};
@@ -67,7 +67,7 @@ static hfsad_status check_inputs(const hfsad_job *j, hfsad_error *err)
     return status;
 }
 
-/* The lock comes first: no process replaces the checkpoint while it is read. */
+/* The folder is locked before the checkpoint is read, so that no other process replaces the checkpoint meanwhile. */
 static hfsad_status open_checkpoint(hfsad_job *j, hfsad_error *err)
 {
     struct stat info;
@@ -92,7 +92,7 @@ static hfsad_status load_spec(hfsad_job *j, hfsad_error *err)
         status = j->args.spec_path ? hfsad_spec_load(&j->spec, j->args.spec_path, err)
                                    : spec_copy(&j->spec, j->from.spec, err);
     if (!status && j->args.adjust && !j->args.adjust(j->args.context, j->spec))
-        status = error_set(err, HFSAD_ERROR_INPUT, "the settings are refused");
+        status = error_set(err, HFSAD_ERROR_INPUT, "the caller refused the settings");
     return status ? status : hfsad_spec_check(j->spec, err);
 }
 
@@ -100,12 +100,14 @@ static hfsad_status check_resumed(const hfsad_job *j, hfsad_error *err)
 {
     const uint64_t done = j->from.iteration, wanted = (uint64_t)j->spec->run.iterations;
     if (done > wanted)
-        return error_set(err, HFSAD_ERROR_INPUT, "%s is at iteration %" PRIu64 "; give run.iterations of at least that",
-                         j->args.folder, done);
+        return error_set(err, HFSAD_ERROR_INPUT,
+                         "%s is at iteration %" PRIu64 "; set run.iterations to at least this number", j->args.folder,
+                         done);
     return checkpoint_check_spec(&j->from, j->spec, err);
 }
 
-/* Where a run that stood still between two rows of the trace is to end, its dual residual was not formed. */
+/* The dual residual is formed at the rows of the trace only. A run that was interrupted between two rows cannot end
+ * there, because the end needs it. */
 static hfsad_status resume(hfsad_job *j, hfsad_error *err)
 {
     const hfsad_status status = report_resume(j->report, j->run, &j->from, err);
@@ -113,7 +115,8 @@ static hfsad_status resume(hfsad_job *j, hfsad_error *err)
     checkpoint_close(&j->from);
     if (!status && done == (uint64_t)j->spec->run.iterations && !sim_dual_known(j->run->sim))
         return error_set(err, HFSAD_ERROR_INPUT,
-                         "%s was interrupted at iteration %" PRIu64 "; give more run.iterations", j->args.folder, done);
+                         "%s was interrupted at iteration %" PRIu64 "; set run.iterations to a larger number",
+                         j->args.folder, done);
     return status;
 }
 
@@ -122,14 +125,14 @@ static void take_replayed(void *context, const hfsad_figures *figures)
     report_row(((hfsad_job *)context)->report, figures);
 }
 
-/* The record instead of iterations. */
+/* Replays the record instead of iterating. */
 static hfsad_status replay(hfsad_job *j, hfsad_error *err)
 {
     const replay_rows rows = {j, take_replayed};
     return run_replay(j->run, j->args.replay, &rows, &j->replay_all, &j->replay_met, err);
 }
 
-static hfsad_status set_up(hfsad_job *j, hfsad_error *err)
+static hfsad_status set_up_job(hfsad_job *j, hfsad_error *err)
 {
     const hfsad_job_settings *a = &j->args;
     hfsad_status status;
@@ -142,7 +145,7 @@ static hfsad_status set_up(hfsad_job *j, hfsad_error *err)
         (status = report_create(&j->report, j->run, j->spec, a->folder, err)) ||
         (a->resume && (status = resume(j, err))) || (a->replay && (status = replay(j, err))))
         return status;
-    if (j->spec->output.checkpoint && j->run->algorithm->links) /* once, not for every checkpoint */
+    if (j->spec->output.checkpoint && j->run->algorithm->links) /* computed once, not for every checkpoint */
         run_take_prints(j->run);
     return HFSAD_OK;
 }
@@ -154,7 +157,7 @@ hfsad_status hfsad_job_create(hfsad_job **out, const hfsad_job_settings *setting
         return error_memory(err, sizeof *j, "a run");
     memcpy(&j->args, settings, settings->size < sizeof j->args ? settings->size : sizeof j->args);
     j->lock = -1;
-    const hfsad_status status = set_up(j, err);
+    const hfsad_status status = set_up_job(j, err);
     if (status) {
         hfsad_job_free(j);
         *out = NULL;
@@ -203,8 +206,8 @@ static void take_row(void *context, const hfsad_figures *row)
         j->hooks.row(j->hooks.context, row);
 }
 
-/* The start is no reason to give up an earlier result: that stays until there is more to show, or the end. */
-static hfsad_status begin(void *context, const hfsad_figures *figures, hfsad_error *err)
+/* An earlier result in the folder stays until this run has a result of its own to write. */
+static hfsad_status begin_training(void *context, const hfsad_figures *figures, hfsad_error *err)
 {
     hfsad_job *j = context;
     hfsad_status status = HFSAD_OK;
@@ -220,7 +223,7 @@ static hfsad_status begin(void *context, const hfsad_figures *figures, hfsad_err
     return status;
 }
 
-/* While the run goes on a full disk is no reason to lose it: it may have room again at the end. */
+/* A failed write during training does not end the run: the disk may have space again at the end. */
 static void write_on_the_way(hfsad_job *j)
 {
     hfsad_error err = {0};
@@ -240,7 +243,7 @@ static void visit(void *context, uint64_t iteration, const hfsad_figures *figure
         j->hooks.iterated(j->hooks.context, iteration, figures);
 }
 
-/* The folder has the run's own end first, which stays where the polish is interrupted or killed. */
+/* The folder first gets the result of the training, which stays if the polish is interrupted or killed. */
 static hfsad_status before_polish(void *context, const hfsad_figures *figures, stop_reason stopped, hfsad_error *err)
 {
     hfsad_job *j = context;
@@ -264,7 +267,7 @@ static hfsad_status train(hfsad_job *j, hfsad_error *err)
         .cancelled = is_cancelled,
         .due = is_due,
         .row = take_row,
-        .begun = begin,
+        .begun = begin_training,
         .visit = visit,
         .trained = before_polish,
         .polishing = go_on,

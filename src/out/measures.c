@@ -4,12 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { BINS = 10 /* of probabilities, equally wide */ };
+enum { BINS = 10 /* number of bins for probabilities, all equally wide */ };
 
 #define MEASURE_ROW(name, rows) {#name, rows},
 const struct measure_kind measure_kinds[MEASURES] = {MEASURE_LIST(MEASURE_ROW)};
 
-/* Two sets of y become one: the spread of both, and that of their means. */
+/* Merges two sets of y: the spreads of both, plus the spread of their means. */
 static void join(measure_sums *to, double weight, double mean, double spread)
 {
     const double all = to->weight + weight, away = mean - to->mean;
@@ -57,7 +57,7 @@ static int compare_scores(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Mean distance between the probability of a bin and its share of positives. */
+/* Mean distance between the mean probability of a bin and its share of positives. */
 static double calibration_error(const ranked_row *rows, size_t count)
 {
     double weight[BINS] = {0}, expected[BINS] = {0}, seen[BINS] = {0}, all = 0, error = 0;

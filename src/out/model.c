@@ -1,4 +1,4 @@
-/* The output folder of a run, read back; see model.h. */
+/* Reads the output folder of a run; see model.h. */
 #include "out/model.h"
 #include "core/softmax.h"
 
@@ -23,17 +23,17 @@
 
 #define EXPECTED_FOLDER "expected the output folder of hfsad run"
 #define EXPECTED_HEADER "node,w1,w2,..."
-#define DAMAGED "the file is damaged, or of something else; run hfsad run again"
+#define DAMAGED "the file is damaged or was not written by hfsad; run hfsad run again"
 
 enum { PATH_SHOWN = 300 };
 
 static const char *const scale_names[] = {SCALE_NAMES};
 
-/* A file of a folder, mapped: runs replace their files and never cut one short. */
+/* A file of a folder, mapped. This is safe because a run replaces its files and never shortens one. */
 typedef struct {
     char *path;
     void *mapping;     /* NULL: the file is empty */
-    const char *bytes; /* of the mapping, or "" */
+    const char *bytes; /* the mapped bytes, or "" */
     size_t size;
 } mapped_file;
 
@@ -49,7 +49,7 @@ static hfsad_status refuse_file(const mapped_file *f, const char *reason, hfsad_
     return error_set(err, HFSAD_ERROR_INPUT, "%.*s cannot be read: %s; " EXPECTED_FOLDER, PATH_SHOWN, f->path, reason);
 }
 
-/* name: of a file in the folder, or NULL if `folder` is the file itself. */
+/* name: a file in the folder; NULL if `folder` is the file itself. */
 static hfsad_status map_file(mapped_file *f, const char *folder, const char *name, hfsad_error *err)
 {
     *f = (mapped_file){.path = path_join(folder, name ? name : ""), .bytes = ""};
@@ -57,7 +57,7 @@ static hfsad_status map_file(mapped_file *f, const char *folder, const char *nam
         return error_memory(err, strlen(folder), "a file name");
     const int reason = file_map(f->path, &f->mapping, &f->size);
     if (reason)
-        return refuse_file(f, reason == FILE_NOT_REGULAR ? "it is no regular file" : strerror(reason), err);
+        return refuse_file(f, reason == FILE_NOT_REGULAR ? "it is not a regular file" : strerror(reason), err);
     if (f->mapping)
         f->bytes = f->mapping;
     return HFSAD_OK;
@@ -69,7 +69,7 @@ typedef struct {
     hfsad_error *err;
 } summary;
 
-/* What summary.json says of the shape of model.csv. */
+/* What summary.json states about the shape of model.csv. */
 typedef struct {
     double inner, clients, features;
     bool has_clients;
@@ -89,7 +89,7 @@ static hfsad_status read_count(const summary *s, const char *key, double least, 
     return HFSAD_OK;
 }
 
-/* Leaves *index as it is if the item is missing. */
+/* *index does not change if the item is missing. */
 static hfsad_status read_choice(const summary *s, const char *key, const cJSON *item, const char *const *names,
                                 size_t count, int *index)
 {
@@ -100,10 +100,10 @@ static hfsad_status read_choice(const summary *s, const char *key, const cJSON *
             *index = (int)i;
             return HFSAD_OK;
         }
-    return refuse_key(s, key, "one that this version knows");
+    return refuse_key(s, key, "a name that this version knows");
 }
 
-/* The same for a number in the range that the spec's key has. */
+/* The same for a number, with the range of the spec's key. */
 static hfsad_status read_parameter(const summary *s, const char *key, const cJSON *item, double *value)
 {
     setting_at at;
@@ -141,7 +141,7 @@ static hfsad_status read_loss(const summary *s, const cJSON *object, LOSS_settin
     return status;
 }
 
-/* Scores of a level or a class each: as spec_scores. */
+/* Rows with a score per level or per class, as in spec_scores. */
 static hfsad_status read_scores(const summary *s, const cJSON *object, model *m)
 {
     const cJSON *taus = json_at(object, "levels");
@@ -221,7 +221,7 @@ static hfsad_status read_group(const summary *s, const cJSON *names, client_grou
     return status;
 }
 
-/* Missing if no link lets go. The first group is the cloud's; its clients are not named. */
+/* The item is missing if no link lets go. The first group is the cloud's; its clients are not listed. */
 static hfsad_status read_groups(const summary *s, client_groups *g)
 {
     const cJSON *list = json_at(s->root, "groups"), *entry;
@@ -235,7 +235,7 @@ static hfsad_status read_groups(const summary *s, client_groups *g)
     return status;
 }
 
-/* A summary has them if the data had them. */
+/* A summary has the names if the data had them. */
 static hfsad_status read_feature_names(const summary *s, model *m, double features)
 {
     static const char key[] = "data.feature_names", expected[] = "a list with the name of every feature";
@@ -252,7 +252,7 @@ static hfsad_status read_feature_names(const summary *s, model *m, double featur
     }
     if (!cJSON_IsArray(list) || (double)count != features)
         return refuse_key(s, key, expected);
-    m->F = count; /* until the header says so */
+    m->F = count; /* provisional: the header decides */
     char *to = m->feature_names = alloc_raw(size, 1);
     if (!to)
         return error_memory(s->err, size, "the features' names");
@@ -263,7 +263,7 @@ static hfsad_status read_feature_names(const summary *s, model *m, double featur
     return HFSAD_OK;
 }
 
-/* A summary has them if the columns were standardised. */
+/* A summary has the scales if the columns were standardised. */
 static hfsad_status read_feature_scales(const summary *s, model *m, double features)
 {
     static const char key[] = "data.feature_scales", expected[] = "a list with a number for every feature";
@@ -324,7 +324,8 @@ static hfsad_status read_summary(model *m, const char *folder, model_shape *shap
     hfsad_status status = map_file(&file, folder, "summary.json", err);
     cJSON *root = status ? NULL : cJSON_ParseWithLength(file.bytes, file.size);
     if (!status && !cJSON_IsObject(root))
-        status = error_set(err, HFSAD_ERROR_INPUT, "%.*s is no whole JSON object; " DAMAGED, PATH_SHOWN, file.path);
+        status =
+            error_set(err, HFSAD_ERROR_INPUT, "%.*s is not a complete JSON object; " DAMAGED, PATH_SHOWN, file.path);
     if (!status)
         status = read_settings(&(summary){file.path, root, err}, m, shape);
     cJSON_Delete(root);
@@ -336,21 +337,22 @@ typedef struct {
     const char *path, *at, *end;
     size_t line;
     model *m;
-    size_t w_capacity, names_capacity, names_size, name_capacity; /* of the arrays that grow */
+    size_t w_capacity, names_capacity, names_size, name_capacity; /* allocated sizes of the arrays that grow */
     hfsad_error *err;
 } reader;
 
 #define LINE_ERROR(r, format, ...)                                                                                     \
     error_set((r)->err, HFSAD_ERROR_INPUT, "%.*s:%zu: " format, PATH_SHOWN, (r)->path, (r)->line, __VA_ARGS__)
 
-/* The line at r->at without its end; r->at moves on. A last line without an end may have lost digits too. */
+/* Returns the line at r->at without its end; r->at moves to the next line. A last line without a line end is an error,
+ * because it may have lost digits too. */
 static hfsad_status next_line(reader *r, slice *line)
 {
     const char *newline = memchr(r->at, '\n', (size_t)(r->end - r->at));
     r->line++;
     if (!newline)
         return LINE_ERROR(r, "the file is cut short: its last line has no end; %s",
-                          "copy the folder anew or run hfsad run again");
+                          "copy the folder again or run hfsad run again");
     *line = (slice){r->at, (size_t)(newline - r->at)};
     if (line->length && newline[-1] == '\r')
         line->length--;
@@ -358,7 +360,8 @@ static hfsad_status next_line(reader *r, slice *line)
     return HFSAD_OK;
 }
 
-/* Cuts the text before the next comma off a line; false: nothing is left. A comma at the end has a field behind it. */
+/* Cuts the text before the next comma off a line; false if nothing is left. A comma at the end of a line is followed by
+ * an empty field. */
 static bool next_field(slice *line, slice *field)
 {
     if (!line->text)
@@ -374,7 +377,7 @@ static bool next_field(slice *line, slice *field)
     return true;
 }
 
-/* The next name of the header, which may be quoted; its text with a closing 0 is put to `to`, which moves on. */
+/* Copies the next name of the header, which may be quoted, to `to` with a terminating 0; `to` moves behind it. */
 static bool next_name(slice *line, char **to)
 {
     slice field = {"", 0};
@@ -393,14 +396,14 @@ static bool next_name(slice *line, char **to)
     *(*to)++ = 0;
     line->length = (size_t)(end - at);
     line->text = at;
-    return next_field(line, &field); /* what is left up to the comma: the closing quote */
+    return next_field(line, &field); /* the rest up to the comma: the closing quote */
 }
 
-/* The columns of a header in `names`, one after the other: w1, w2, ..., or the names of the features. */
+/* Checks the names of the columns, one after the other in `names`: w1, w2, ..., or the names of the features. */
 static hfsad_status check_header(const reader *r, const char *names, size_t columns)
 {
     model *m = r->m;
-    const char *name = names, *known = m->feature_names; /* of the summary */
+    const char *name = names, *known = m->feature_names; /* names in the summary */
     char shown[EXCERPT_SIZE], numbered[32] = "node";
     const size_t named = known ? m->F : 0;
     const bool plain = columns < 2 || !strcmp(names + strlen(names) + 1, "w1");
@@ -438,7 +441,7 @@ static hfsad_status read_header(reader *r)
         columns++;
     status = check_header(r, names, columns);
     const char *first = names + strlen(names) + 1;
-    if (!status && !r->m->feature_names && strcmp(first, "w1") != 0) { /* a model without its summary */
+    if (!status && !r->m->feature_names && strcmp(first, "w1") != 0) { /* a model.csv without its summary */
         memmove(names, first, (size_t)(end - first));
         r->m->feature_names = names;
         return HFSAD_OK;
@@ -468,7 +471,7 @@ static hfsad_status refuse_number(const reader *r, size_t column, slice field)
     char shown[EXCERPT_SIZE], name[32] = "intercept";
     if (column < F)
         snprintf(name, sizeof name, "w%zu", column + 1);
-    return LINE_ERROR(r, "%s is \"%s\"; expected a finite number: the run diverged or the file is damaged", name,
+    return LINE_ERROR(r, "%s is \"%s\"; expected a finite number; the run diverged or the file is damaged", name,
                       excerpt(shown, field));
 }
 
@@ -479,7 +482,7 @@ static hfsad_status read_model(reader *r, slice line)
     slice name = {"", 0}, field = name;
     next_field(&line, &name);
     if (name.length >= 2 && name.text[0] == '"' && name.text[name.length - 1] == '"')
-        name = (slice){name.text + 1, name.length - 2}; /* as spreadsheets write it; no name holds a quote */
+        name = (slice){name.text + 1, name.length - 2}; /* spreadsheets quote names; no name contains a quote */
     hfsad_status status = add_name(r, name);
     if (status)
         return status;
@@ -490,7 +493,7 @@ static hfsad_status read_model(reader *r, slice line)
         const char *end = field.text + field.length;
         double value = 0;
         if (n >= width)
-            continue; /* to count them */
+            continue; /* continue, to count the numbers */
         if (number_parse(field.text, end, &value) != end || !isfinite(value))
             return refuse_number(r, n, field);
         m->w[begin + n] = value;
@@ -501,7 +504,7 @@ static hfsad_status read_model(reader *r, slice line)
     return HFSAD_OK;
 }
 
-/* The slot of the name, or the free slot for it. */
+/* The slot of the name, or a free slot for it. */
 static uint32_t *find_slot(const model *m, const char *name)
 {
     size_t i = rng_mix(rng_stream(name)) & (m->n_slots - 1);
@@ -528,14 +531,15 @@ hfsad_status model_index(model *m, const char *path, hfsad_error *err)
         const char *name = model_name(m, node);
         uint32_t *slot = find_slot(m, name);
         if (*slot != MODEL_NONE)
-            return error_set(err, HFSAD_ERROR_INPUT, "%.*s: lines %u and %u are both of the node \"%.100s\"; " DAMAGED,
-                             PATH_SHOWN, path, *slot + 2, node + 2, name);
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%.*s: lines %u and %u both belong to the node \"%.100s\"; " DAMAGED, PATH_SHOWN, path,
+                             *slot + 2, node + 2, name);
         *slot = node;
     }
     return HFSAD_OK;
 }
 
-/* A file that was cut at the end of a line, or that another run has left, is not what the summary tells of. */
+/* A file that was cut at the end of a line, or that is left from another run, does not match the summary. */
 static hfsad_status check_shape(const reader *r, const model_shape *shape)
 {
     model *m = r->m;
@@ -543,18 +547,18 @@ static hfsad_status check_shape(const reader *r, const model_shape *shape)
     if ((double)m->n_nodes != nodes)
         return error_set(
             r->err, HFSAD_ERROR_INPUT,
-            "%.*s has %zu models and the summary.json beside it tells of %.0f; the file is cut short or of "
+            "%.*s has %zu models, but the summary.json beside it states %.0f; the file is cut short or from "
             "another run: run hfsad run again",
             PATH_SHOWN, r->path, m->n_nodes, nodes);
     const bool several = m->classes > 0;
     m->features = (size_t)shape->features;
     const double scores = several ? (double)m->classes : 1;
-    /* The intercept may be counted among them. */
+    /* The summary may count the intercept as a feature. */
     if (scores * shape->features != (double)m->F && scores * shape->features != (double)model_width(m) &&
         !(several && scores * (shape->features + 1) == (double)m->F))
         return error_set(
             r->err, HFSAD_ERROR_INPUT,
-            "%.*s has %zu features and the summary.json beside it tells of %.0f; they are of two runs: run "
+            "%.*s has %zu features, but the summary.json beside it states %.0f; the files are from two runs: run "
             "hfsad run again",
             PATH_SHOWN, r->path, m->F, shape->features);
     if (strcmp(model_name(m, 0), "cloud") != 0)
@@ -564,7 +568,7 @@ static hfsad_status check_shape(const reader *r, const model_shape *shape)
     return HFSAD_OK;
 }
 
-/* shape: what the rows must amount to, or NULL. */
+/* shape: what the rows must match, or NULL. */
 static hfsad_status read_rows(reader *r, const model_shape *shape)
 {
     hfsad_status status = read_header(r);

@@ -1,6 +1,6 @@
 /*
- * A trained model, read back from the output folder of a run: the models of model.csv and, of summary.json, the loss of
- * every client, how many of the nodes are inner ones, and the groups.
+ * A trained model, read from the output folder of a run: the models of model.csv and, from summary.json, the loss of
+ * every client, the number of inner nodes, and the groups.
  */
 #ifndef HFSAD_OUT_MODEL_H
 #define HFSAD_OUT_MODEL_H
@@ -13,52 +13,53 @@
 
 enum { MODEL_NONE = 0xffffffff };
 
-/* What an entry of the spec's `overrides` says of the loss; what it does not say is unset. */
+/* The loss settings in an entry of the spec's `overrides`; settings that the entry does not have are unset. */
 typedef struct {
     char *pattern;
     LOSS_settings loss;
 } model_override;
 
 typedef struct {
-    size_t n_nodes, n_inner; /* the cloud, the other inner nodes, then the clients */
-    size_t F;                /* numbers of a model without the intercept: one for a feature, or as many as classes */
-    bool intercept;          /* the last number of every model is one */
-    size_t classes;          /* with scores of their own, their intercepts among the F; 0: one score */
-    score_losses scores;     /* that they belong to; its K is 0 if they are those of softmax.h */
-    size_t features;         /* of the data */
-    double *scales;          /* of the features: by what standardisation divided them; NULL: there was none */
-    char *feature_names;     /* as many texts, each closed by a 0; NULL: unknown */
-    table_settings table;    /* how rows are read; texts and means are the model's */
-    double *w;               /* n_nodes models of F numbers and, if there is one, the intercept */
+    size_t n_nodes, n_inner; /* order: the cloud, the other inner nodes, then the clients */
+    size_t F;                /* numbers of a model without the intercept: one per feature, or per feature and class */
+    bool intercept;          /* the last number of every model is an intercept */
+    size_t classes;          /* classes with a score each, whose intercepts are among the F; 0: one score */
+    score_losses scores;     /* losses of these scores; K is 0 if the scores are those of softmax.h */
+    size_t features;         /* features of the data */
+    double *scales;          /* divisors of the features from standardisation; NULL: not standardised */
+    char *feature_names;     /* one text per feature, each with a terminating 0; NULL: unknown */
+    table_settings table;    /* how rows are read; texts and means belong to the model */
+    double *w;               /* n_nodes models of F numbers, each followed by the intercept if there is one */
     size_t *name_at;         /* n_nodes offsets into names */
     char *names;
-    uint32_t *slots; /* names to nodes, open addressing */
+    uint32_t *slots; /* hash table from names to nodes, open addressing */
     size_t n_slots;  /* a power of 2 */
     LOSS_settings loss;
     size_t n_overrides;
     model_override *overrides;
-    pattern_list patterns; /* of these */
-    client_groups groups;  /* that the run found, called 1 (the cloud's), 2, …; none if no link lets go */
+    pattern_list patterns; /* patterns of the overrides */
+    client_groups groups;  /* groups that the run found, named 1 (the cloud's), 2, …; none if no link lets go */
 } model;
 
-/* A folder that is missing, of something else, cut short or with numbers that are not finite is HFSAD_ERROR_INPUT. */
+/* HFSAD_ERROR_INPUT if the folder is missing, was not written by hfsad, is cut short, or has a number that is not
+ * finite. */
 hfsad_status model_read(model **m, const char *folder, hfsad_error *err);
-/* The models alone, of whichever nodes, from an output folder or a model.csv; n_inner is 0 and no loss is known. */
+/* Reads the models only, of any nodes, from an output folder or a model.csv. n_inner is 0 and no loss is known. */
 hfsad_status model_read_models(model **m, const char *path, hfsad_error *err);
-/* The same of a run in memory. */
+/* Makes the model from a run in memory. */
 hfsad_status model_of_run(model **m, const hfsad_run *run, hfsad_error *err);
 void model_free(model *m);
 
-/* How the spec of a summary says that tables are read. root: the summary. */
+/* How tables are read, as the settings in a summary state. root: the summary. */
 hfsad_status model_read_columns(model *m, const void *root, hfsad_error *err);
 void model_free_columns(model *m);
 
-/* For those that fill one: the table of names; path is for messages. And the patterns of the overrides; false: no
- * memory. */
+/* For code that fills a model: makes the table of names (path is for messages), and the patterns of the overrides;
+ * false: no memory. */
 hfsad_status model_index(model *m, const char *path, hfsad_error *err);
 bool model_list_patterns(model *m);
 
-/* The node of that name: "cloud", "edge1", "edge1/client7"; MODEL_NONE if there is none. */
+/* The node with this name ("cloud", "edge1", "edge1/client7"); MODEL_NONE if there is none. */
 uint32_t model_find(const model *m, const char *name);
 
 static inline size_t model_width(const model *m)

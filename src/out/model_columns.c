@@ -1,4 +1,4 @@
-/* Columns of a table as the settings in a summary name them. */
+/* The columns of a table, as the settings in a summary name them. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "out/json.h"
@@ -30,10 +30,10 @@ static hfsad_status read_means(table_settings *t, const cJSON *list, size_t feat
     cJSON_ArrayForEach(item, list)
     {
         if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble))
-            return error_set(err, HFSAD_ERROR_INPUT, "settings.columns.means of the summary is no list of numbers");
+            return error_set(err, HFSAD_ERROR_INPUT, "settings.columns.means of the summary is not a list of numbers");
         *means++ = item->valuedouble;
     }
-    while (means < t->means + features) /* a table with more columns than the model's is refused by its names */
+    while (means < t->means + features) /* the check of names refuses a table with more columns than the model */
         *means++ = 0;
     return HFSAD_OK;
 }
@@ -59,7 +59,7 @@ hfsad_status model_read_columns(model *m, const void *root, hfsad_error *err)
         if (!read_text(root, texts[i].key, texts[i].text))
             return error_memory(err, 0, "the names of columns");
     t->missing = cJSON_IsString(missing) && !strcmp(missing->valuestring, "mean") ? MISSING_MEAN : MISSING_REFUSE;
-    /* Rows that were dealt over clients have no client of their own; clients that a column names have their edge. */
+    /* Rows dealt over clients do not name their client; clients named by a column are dealt over edges. */
     t->edges = t->by && cJSON_IsNumber(edges) && edges->valuedouble >= 0 ? (uint32_t)edges->valuedouble : 0;
     t->seed = cJSON_IsNumber(seed) && seed->valuedouble >= 0 ? (uint64_t)seed->valuedouble : 1;
     return read_means(t, json_at(root, "settings.columns.means"),

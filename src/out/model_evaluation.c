@@ -1,4 +1,4 @@
-/* Figures on held-out rows; see model_evaluation.h. Sums run in the order of rows, clients and nodes. */
+/* Figures on held-out rows; see model_evaluation.h. Sums are formed in the order of rows, clients and nodes. */
 #include "out/model_evaluation.h"
 
 #include "base/alloc.h"
@@ -49,19 +49,18 @@ static hfsad_status refuse_label(const evaluation *e, size_t leaf, size_t row, d
                      scores_take(&(hfsad_loss){.kind = kind}, e->scoring->model->classes));
 }
 
-/* A loss that a program brought along is not here; its models are. */
+/* A loss that a program supplied is not available here; the models are. */
 static hfsad_status refuse_loss(const evaluation *e, size_t leaf, hfsad_error *err)
 {
     char name[EVALUATION_NAME_SIZE];
     dataset_leaf_name(e->scoring->data, leaf, name, sizeof name);
-    return error_set(
-        err, HFSAD_ERROR_INPUT,
-        "%.300s: %.300s was trained with a program's own loss, which only that program can evaluate; hfsad predict "
-        "can use its model",
-        e->scoring->folder, name);
+    return error_set(err, HFSAD_ERROR_INPUT,
+                     "%.300s: %.300s was trained with a loss that its program supplied, so only that program can "
+                     "evaluate it; hfsad predict can use its model",
+                     e->scoring->folder, name);
 }
 
-/* A client whose rows have a score for each class. */
+/* Adds a client whose rows have a score for each class. */
 static hfsad_status add_classes(evaluation *e, size_t leaf, const client_law *law, hfsad_error *err)
 {
     const scoring *s = e->scoring;
@@ -94,7 +93,7 @@ size_t evaluation_levels(const evaluation *e)
     return scoring_has_levels(e->scoring) ? e->scoring->model->classes : 0;
 }
 
-/* A client whose rows have a score for each level. */
+/* Adds a client whose rows have a score for each level. */
 static hfsad_status add_levels(evaluation *e, size_t leaf, const client_law *law, hfsad_error *err)
 {
     const scoring *s = e->scoring;
@@ -198,7 +197,7 @@ static void add_figures(row_figures *to, const row_figures *f)
     measures_add(&to->measures, &f->measures);
 }
 
-/* Adds the leaf's rows with labels to the list; returns its new length. */
+/* Appends the leaf's rows with labels to the list; returns its new length. */
 static size_t list_rows(const evaluation *e, size_t leaf, ranked_row *list, size_t count)
 {
     const client_rows rows = dataset_rows(e->scoring->data, leaf);
@@ -214,7 +213,7 @@ static size_t list_rows(const evaluation *e, size_t leaf, ranked_row *list, size
     return count;
 }
 
-/* Of all leaves below an inner node. */
+/* The same for all leaves below an inner node. */
 static size_t list_below(const evaluation *e, size_t i, ranked_row *list, size_t count)
 {
     const inner_node *node = &e->scoring->data->inner[i];
@@ -270,7 +269,7 @@ static void add_node(evaluation *e, size_t to, size_t from)
 static void sum_up(evaluation *e)
 {
     const dataset *d = e->scoring->data;
-    for (size_t i = d->n_inner; i-- > 0;) { /* children come after their parents */
+    for (size_t i = d->n_inner; i-- > 0;) { /* backwards, because children come after their parents */
         const inner_node *node = &d->inner[i];
         for (size_t leaf = node->first_leaf; leaf < node->first_leaf + node->n_leaves; leaf++)
             add_node(e, i, d->n_inner + leaf);
@@ -339,7 +338,8 @@ hfsad_status evaluation_split(evaluation *e, const client_groups *sets, const ch
         group_of[leaf] = group;
         if (group == GROUP_NONE) {
             free(group_of);
-            return error_set(err, HFSAD_ERROR_INPUT, "%.300s has no group for %.300s, which is in %.300s", path, name,
+            return error_set(err, HFSAD_ERROR_INPUT,
+                             "%.300s lists no group for %.300s, a client of %.300s; add a line for it", path, name,
                              e->scoring->path);
         }
         group_figures *g = &e->groups[group];

@@ -1,4 +1,4 @@
-/* The model of a run that is in memory, as model_read would find it in the run's output folder. */
+/* Makes the model of a run in memory, equal to what model_read gives for the run's output folder. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/features.h"
@@ -50,7 +50,7 @@ static hfsad_status take_feature_names(model *m, const dataset *d, hfsad_error *
 static hfsad_status take_loss(model *m, const hfsad_spec *spec, hfsad_error *err)
 {
     m->loss = spec->loss;
-    m->loss.levels = NULL; /* the spec's; model.scores has them */
+    m->loss.levels = NULL; /* the spec owns them; model.scores has a copy */
     m->overrides = alloc_zero(spec->n_overrides, sizeof *m->overrides);
     if (!m->overrides)
         return error_memory(err, spec->n_overrides * sizeof *m->overrides, "overrides");
@@ -64,7 +64,7 @@ static hfsad_status take_loss(model *m, const hfsad_spec *spec, hfsad_error *err
     return model_list_patterns(m) ? HFSAD_OK : error_memory(err, m->n_overrides * sizeof(char *), "overrides");
 }
 
-/* Named as summary.json names them: the cloud's clients are the others. */
+/* Groups are named as in summary.json; clients of the cloud's group are not listed. */
 static hfsad_status take_groups(model *m, const hfsad_run *run, hfsad_error *err)
 {
     node_groups g;

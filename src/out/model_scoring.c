@@ -1,4 +1,4 @@
-/* Models and data brought together; see model_scoring.h. */
+/* Matches a model with data; see model_scoring.h. */
 #include "out/model_scoring.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* As long as a client's name with its path can be. */
+/* Longest name of a client with its path. */
 enum { NAME_SIZE = (HFSAD_TIERS_MAX + 1) * 256, SHOWN = 300 };
 
 double score_prediction(hfsad_loss_kind kind, double score)
@@ -23,7 +23,7 @@ bool scoring_has_y(const scoring *s)
     return s->data->rows.y != NULL;
 }
 
-/* Sparse rows end at the last column that is not zero in any of them, so fewer are no mistake there. */
+/* Sparse rows have no column after the last non-zero one, so fewer features are not an error there. */
 static hfsad_status check_features(const scoring *s, hfsad_error *err)
 {
     const size_t of_data = s->data->rows.F, of_model = s->model->classes ? s->model->features : s->model->F;
@@ -31,12 +31,12 @@ static hfsad_status check_features(const scoring *s, hfsad_error *err)
         return features_check_names(s->data, s->path, s->model->feature_names, s->folder, err);
     return error_set(
         err, HFSAD_ERROR_INPUT,
-        "%.*s has %zu features and the model in %.*s has %zu; give data with the columns that the model was "
+        "%.*s has %zu features, but the model in %.*s has %zu; give data with the columns that the model was "
         "trained on",
         SHOWN, s->path, of_data, SHOWN, s->folder, of_model);
 }
 
-/* An inner node's own model, MODEL_NONE if there is none; a client of the same name is something else. */
+/* The inner node's own model; MODEL_NONE if there is none. A client of the same name does not count. */
 static uint32_t find_inner(const model *m, const char *name)
 {
     const uint32_t node = model_find(m, name);
@@ -52,10 +52,11 @@ static uint32_t find_client(const model *m, const char *name)
 static hfsad_status refuse_client(const scoring *s, const char *name, hfsad_error *err)
 {
     if (s->model->n_nodes == s->model->n_inner)
-        return error_set(err, HFSAD_ERROR_INPUT,
-                         "%.*s/model.csv has no clients' models, as its run had output.clients false; take another "
-                         "choice of models or train with output.clients true",
-                         SHOWN, s->folder);
+        return error_set(
+            err, HFSAD_ERROR_INPUT,
+            "%.*s/model.csv has no clients' models, because its run had output.clients: false; choose other "
+            "models or train with output.clients: true",
+            SHOWN, s->folder);
     return error_set(err, HFSAD_ERROR_INPUT,
                      "%.*s: the client %.*s has no model in %.*s; the choice auto takes its nearest ancestor's", SHOWN,
                      s->path, SHOWN, name, SHOWN, s->folder);
@@ -68,12 +69,12 @@ static hfsad_status refuse_edge(const scoring *s, const char *edge, hfsad_error 
                      s->path, SHOWN, edge, SHOWN, s->folder);
 }
 
-/* inner: room for a node per inner node of the data, filled with the nearest one that has a model. */
+/* inner: room for a node per inner node of the data; receives the nearest node that has a model. */
 static hfsad_status choose(scoring *s, model_choice with, uint32_t *inner, hfsad_error *err)
 {
     const dataset *d = s->data;
     char name[NAME_SIZE];
-    for (size_t i = 0; i < d->n_inner; i++) { /* parents come first */
+    for (size_t i = 0; i < d->n_inner; i++) { /* parents come before their children */
         inner[i] = with == WITH_CLOUD ? 0 : find_inner(s->model, d->inner[i].name);
         if (inner[i] == MODEL_NONE && with == WITH_EDGE && d->inner[i].n_leaves)
             return refuse_edge(s, d->inner[i].name, err);
@@ -138,7 +139,7 @@ void scoring_free(scoring *s)
 client_law scoring_law(const scoring *s, size_t leaf)
 {
     char name[NAME_SIZE] = "";
-    if (s->model->n_overrides) /* all are alike otherwise */
+    if (s->model->n_overrides) /* otherwise all clients have the same loss */
         dataset_leaf_name(s->data, leaf, name, sizeof name);
     return model_law(s->model, name);
 }
@@ -184,7 +185,7 @@ double scoring_class(const scoring *s, size_t leaf, const client_rows *rows, siz
         scores[k] += w[m->features * m->classes + k];
     if (!m->scores.K)
         return softmax_loss(m->classes, scores, y, p);
-    if (!m->scores.labels) /* rearrangement, which brings no level further from the truth */
+    if (!m->scores.labels) /* rearrangement: sorting never moves a level away from the truth */
         qsort(scores, m->classes, sizeof *scores, compare_reals);
     memcpy(p, scores, m->classes * sizeof *p);
     return scores_loss(&m->scores, p, y);
@@ -198,7 +199,7 @@ double most_likely(size_t classes, const double *p)
     return (double)best;
 }
 
-/* The class of every row. */
+/* Predicts the class of every row. */
 static hfsad_status scoring_classes(const scoring *s, size_t leaf, double *scores, hfsad_error *err)
 {
     const client_rows rows = dataset_rows(s->data, leaf);

@@ -16,7 +16,7 @@ static void put_text(whole_file *f, const char *text)
     whole_file_put(f, text, strlen(text));
 }
 
-/* Nothing after the comma if there is no number. */
+/* An empty field if there is no number. */
 static void put_real(whole_file *f, double v)
 {
     char text[1 + NUMBER_SIZE] = ",";
@@ -46,8 +46,9 @@ static void put_model(whole_file *f, const evaluation *e, uint32_t of)
     }
 }
 
-/* Names hold no comma and no quote: the data's reader has seen to it, and a model's name is one of the data's. */
-static void put_node(whole_file *f, const evaluation *e, size_t node)
+/* Names hold no comma and no quote: the reader of the data refuses them, and every name of a model is a name of its
+ * data. */
+static void put_node_row(whole_file *f, const evaluation *e, size_t node)
 {
     char name[EVALUATION_NAME_SIZE];
     const row_figures *figures = &e->nodes[node];
@@ -96,7 +97,7 @@ void evaluation_table(whole_file *f, const evaluation *e)
         }
     put_text(f, "\n");
     for (size_t node = 0; node < d->n_inner + d->n_leaves; node++)
-        put_node(f, e, node);
+        put_node_row(f, e, node);
 }
 
 /* ---- evaluation.json ---- */
@@ -148,7 +149,7 @@ static void add_levels(json *j, cJSON *to, const evaluation *e, const level_sums
         json_add_item(j, to, "levels", list);
 }
 
-/* A list for each class: the weight of its rows by the class that was predicted. */
+/* A list for each class: the weight of its rows by the predicted class. */
 static void add_confusion(json *j, cJSON *root, const evaluation *e)
 {
     const size_t K = e->scoring->model->classes;

@@ -1,4 +1,4 @@
-/* Paths as programs use them: the grid, the points, the choice, and the chosen run once more. */
+/* The public functions of a path: the grid, the points, the choice, and the chosen run made again. */
 #include "out/path_api.h"
 
 #include "base/alloc.h"
@@ -26,7 +26,7 @@ static hfsad_status check_settings(const hfsad_path_settings *s, hfsad_error *er
     if (!(s->heldout_share >= 0 && s->heldout_share <= SHARE_MOST))
         return error_set(err, HFSAD_ERROR_INPUT, "heldout_share = %g; expected 0 to %g", s->heldout_share, SHARE_MOST);
     if (rows > 1)
-        return error_set(err, HFSAD_ERROR_INPUT, "held-out rows are given twice; keep a share, data or a file");
+        return error_set(err, HFSAD_ERROR_INPUT, "held-out rows are given twice; give either a share, data or a file");
     if (s->select == HFSAD_SELECT_HELDOUT && !rows)
         return error_set(err, HFSAD_ERROR_INPUT, "a choice by held-out rows needs such rows; give a share of them");
     if (s->folds == 1 || s->folds > FOLDS_MOST)
@@ -43,8 +43,8 @@ static hfsad_status check_settings(const hfsad_path_settings *s, hfsad_error *er
     return HFSAD_OK;
 }
 
-static hfsad_status fill(hfsad_path *p, const hfsad_spec *spec, hfsad_data *data, const hfsad_path_settings *s,
-                         hfsad_error *err)
+static hfsad_status fill_path(hfsad_path *p, const hfsad_spec *spec, hfsad_data *data, const hfsad_path_settings *s,
+                              hfsad_error *err)
 {
     const path_settings settings = {
         .prior = s->edges ? PATH_EDGE : PATH_CLOUD,
@@ -88,7 +88,7 @@ static hfsad_status fill(hfsad_path *p, const hfsad_spec *spec, hfsad_data *data
     return HFSAD_OK;
 }
 
-/* The files of the folder must not be what is read; those of best/ are a run's. */
+/* Inputs must not be files that the path writes; the files of best/ are those of a run. */
 static hfsad_status check_folder(const hfsad_spec *spec, const hfsad_path_settings *s, hfsad_error *err)
 {
     static const char *const labels[] = {"the spec", "data", "truth", "run.start", "the file of held-out rows"},
@@ -134,7 +134,7 @@ hfsad_status hfsad_path_create(hfsad_path **out, const hfsad_spec *spec, hfsad_d
     if (status)
         return status;
     hfsad_path *p = alloc_zero(1, sizeof *p);
-    status = p ? fill(p, spec, data, &s, err) : error_memory(err, sizeof *p, "a path");
+    status = p ? fill_path(p, spec, data, &s, err) : error_memory(err, sizeof *p, "a path");
     if (status)
         hfsad_path_free(p);
     else
@@ -155,7 +155,7 @@ void hfsad_path_free(hfsad_path *p)
     free(p);
 }
 
-/* What path_solve asks after every iteration. */
+/* The callback that path_solve asks after every iteration. */
 typedef struct {
     bool (*proceed)(void *context);
     void *context;
@@ -178,7 +178,7 @@ static hfsad_status find_lambdas(hfsad_path *p, asked *a, hfsad_error *err)
     return status;
 }
 
-/* A path on all rows but those of one fold; its losses on those are added up. */
+/* Solves a path on all rows except one fold and adds up its losses on that fold. */
 static hfsad_status solve_fold(hfsad_path *p, size_t fold, double *w, double *squares, asked *a, hfsad_error *err)
 {
     path *part = NULL;
@@ -190,7 +190,7 @@ static hfsad_status solve_fold(hfsad_path *p, size_t fold, double *w, double *sq
                                     .fold_clients = p->fold_clients};
     hfsad_status status = path_create(&part, path_spec(p->path), &settings, err);
     double share = 1;
-    if (!status) { /* a sum over fewer rows, or over fewer clients' means, is held by a smaller lambda */
+    if (!status) { /* a sum over fewer rows, or over fewer clients' means, needs a smaller lambda for the same effect */
         const dataset *all = path_run(p->path)->data, *some = path_run(part)->data;
         share = path_spec(p->path)->loss.scale == SCALE_MEAN ? (double)some->n_leaves / (double)all->n_leaves
                                                              : (double)some->n_rows / (double)all->n_rows;
@@ -205,7 +205,7 @@ static hfsad_status solve_fold(hfsad_path *p, size_t fold, double *w, double *sq
     return status;
 }
 
-/* The largest lambda within one standard error of the least loss, or that of the least loss itself. */
+/* The largest lambda within one standard error of the smallest loss, or the lambda of the smallest loss itself. */
 static size_t choose_fold(const hfsad_path *p)
 {
     size_t best = 0, first = 0;
@@ -233,7 +233,7 @@ static hfsad_status cross_validate(hfsad_path *p, asked *a, hfsad_error *err)
     return status;
 }
 
-/* The start of the best so far is remembered, so that its run can be repeated to the same bits. */
+/* Keeps the start of the best point so far, so that its run can be repeated to the same bits. */
 hfsad_status hfsad_path_train(hfsad_path *p, bool (*point)(void *context, size_t done, const hfsad_path_point *point),
                               bool (*proceed)(void *context), void *context, hfsad_error *err)
 {
@@ -302,20 +302,20 @@ size_t hfsad_path_chosen(const hfsad_path *p)
     return p->chosen;
 }
 
-static void take_row(void *context, const hfsad_figures *row)
+static void take_path_row(void *context, const hfsad_figures *row)
 {
     report_row(((training_record *)context)->report, row);
 }
 
 static hfsad_status train_star(hfsad_run *run, training_record *record, hfsad_error *err)
 {
-    const train_hooks hooks = {.context = record, .row = take_row};
+    const train_hooks hooks = {.context = record, .row = take_path_row};
     const hfsad_status status = run_train(run, &(train_settings){.hooks = &hooks}, &record->end, err);
     record->measured = true;
     return status;
 }
 
-/* The chosen run once more, now with its trace. */
+/* Repeats the chosen run, now with its trace. */
 static hfsad_status run_again(hfsad_path *p, hfsad_error *err)
 {
     if (p->returned)

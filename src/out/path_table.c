@@ -1,4 +1,4 @@
-/* path.csv: a row per lambda with the cloud's model. */
+/* Writes path.csv: a row per lambda with the cloud's model. */
 #include "base/format_number.h"
 #include "out/path_api.h"
 #include "out/tables.h"

@@ -1,4 +1,4 @@
-/* Predictions of all rows of a file as CSV. */
+/* Writes the predictions for all rows of a file as CSV. */
 #include "base/error.h"
 #include "base/format_number.h"
 #include "out/model_scoring.h"
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_SIZE = (HFSAD_TIERS_MAX + 1) * 256 }; /* of a node, with its path */
+enum { NAME_SIZE = (HFSAD_TIERS_MAX + 1) * 256 }; /* longest name of a node with its path */
 
-/* All of them before the first is written, so that one which is not finite leaves nothing behind. */
+/* Predicts all rows before the first is written, so that a prediction that is not finite leaves no output behind. */
 static double *score_all(const scoring *s, bool *labels, hfsad_error *err)
 {
     const dataset *d = s->data;
@@ -35,27 +35,27 @@ typedef struct {
     const double *scores;
     hfsad_put *put;
     void *context;
-    bool stopped; /* the caller wants no more */
-    bool labels;  /* the column is there */
-    size_t done;  /* rows */
-    size_t leaf;  /* of the last row; line has `head` bytes that its rows begin with */
+    bool stopped; /* the caller has cancelled */
+    bool labels;  /* the output has a column of labels */
+    size_t done;  /* rows written */
+    size_t leaf;  /* leaf of the last row; `line` begins with `head` bytes that all its rows share */
     size_t head;
     hfsad_loss_kind kind;
     char line[3 * NAME_SIZE + (4 + SOFTMAX_CLASSES) * NUMBER_SIZE + 2 * (LEVEL_BYTES + 2)];
 } writer;
 
-static void put_text(writer *w, const char *text, size_t length)
+static void append_text(writer *w, const char *text, size_t length)
 {
     w->stopped = w->stopped || !w->put(w->context, text, length, w->done, w->scoring->data->n_rows);
 }
 
-/* The label of a class as the table writes it, otherwise its number. */
+/* The label of a class as in the table, otherwise its number. */
 static char *put_label(const writer *w, char *at, size_t class, double number)
 {
     slice label;
     if (!label_at(w->scoring->model->table.labels, class, &label))
         return at + number_write(at, number);
-    const bool quotes = memchr(label.text, '"', label.length) != NULL; /* doubled, as the table has them */
+    const bool quotes = memchr(label.text, '"', label.length) != NULL; /* quotes are doubled, as in the table */
     if (quotes)
         *at++ = '"';
     memcpy(at, label.text, label.length);
@@ -65,7 +65,7 @@ static char *put_label(const writer *w, char *at, size_t class, double number)
     return at;
 }
 
-/* y as the table has it; its reader has put the places of labels. */
+/* y as in the table; the reader has replaced labels by their places. */
 static char *put_y(const writer *w, char *at, double y)
 {
     const char *labels = w->scoring->model->table.labels;
@@ -73,12 +73,13 @@ static char *put_y(const writer *w, char *at, double y)
     return placed ? put_label(w, at, (size_t)y, y) : at + number_write(at, y);
 }
 
-/* Names hold no comma and no quote: the data's reader has seen to it, and a model's name is one of the data's. */
+/* Names hold no comma and no quote: the reader of the data refuses them, and every name of a model is a name of its
+ * data. */
 static void write_row(writer *w, size_t leaf, size_t r)
 {
     const scoring *s = w->scoring;
     const dataset *d = s->data;
-    if (leaf != w->leaf) { /* what the rows of a client share */
+    if (leaf != w->leaf) { /* the part of the line that all rows of a client share */
         const uint32_t parent = dataset_parent(d, leaf);
         w->leaf = leaf;
         w->kind = scoring_law(s, leaf).loss.kind;
@@ -112,10 +113,10 @@ static void write_row(writer *w, size_t leaf, size_t r)
         at = put_y(w, at, d->rows.y[r]);
     }
     *at++ = '\n';
-    put_text(w, w->line, (size_t)(at - w->line));
+    append_text(w, w->line, (size_t)(at - w->line));
 }
 
-/* The leaf whose row it is, by bisection; guess: often it. */
+/* Finds the leaf of a row by bisection; guess: the likely leaf. */
 static size_t row_leaf(const dataset *d, size_t guess, size_t r)
 {
     const size_t *first = d->rows.first;
@@ -129,7 +130,7 @@ static size_t row_leaf(const dataset *d, size_t guess, size_t r)
     return low;
 }
 
-/* The column of a class's probability or score, or of a level. */
+/* Writes a column: the probability or score of a class, or the prediction of a level. */
 static size_t put_score_name(const writer *w, size_t k, char *text, size_t size)
 {
     const score_losses *s = &w->scoring->model->scores;
@@ -146,7 +147,7 @@ static void write_all(writer *w)
         head += put_score_name(w, k, w->line + head, sizeof w->line - head);
     head += (size_t)snprintf(w->line + head, sizeof w->line - head, "%s,node%s\n", w->labels ? ",label" : "",
                              scoring_has_y(w->scoring) ? ",y" : "");
-    put_text(w, w->line, head);
+    append_text(w, w->line, head);
     w->leaf = SIZE_MAX;
     for (size_t i = 0; i < d->n_rows && !w->stopped; i++) { /* in the order of the input */
         const size_t r = d->order ? d->order[i] : i;

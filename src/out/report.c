@@ -19,10 +19,10 @@ struct report {
     const hfsad_spec *spec;
     const char *folder;
     trace trace;
-    size_t head, kept; /* of the trace's text: the first line; what a checkpoint takes */
+    size_t head, kept; /* bytes of the trace's text: its first line; the part for a checkpoint */
     row_room room;
     theorem_report theorem;
-    bool resumed; /* the trace goes on from rows that a checkpoint or an earlier training left */
+    bool resumed; /* the trace continues rows of a checkpoint or of an earlier training */
 };
 
 hfsad_status report_create(report **made, const hfsad_run *run, const hfsad_spec *spec, const char *folder,
@@ -62,13 +62,13 @@ void report_free(report *r)
 void report_row(report *r, const hfsad_figures *figures)
 {
     trace_append(&r->trace, figures);
-    /* The last row of a run that ends between two rows of the grid would not be there in a longer one; a star that is
-     * resumed begins anew. */
+    /* A run that ends between two rows of the grid has a last row that a longer run would not have, so a checkpoint
+     * leaves that row out. A star that is resumed starts again. */
     if (figures->iteration % (uint64_t)r->spec->run.trace_every == 0 && !r->run->has_star)
         r->kept = r->trace.length;
 }
 
-/* As many rows as a run up to there has at most, and no more than there is room for. */
+/* Upper limit on the rows of a run up to this iteration, within the allocated room. */
 static bool fits_trace(const report *r, const checkpoint *from)
 {
     const uint64_t every = (uint64_t)r->spec->run.trace_every, done = from->iteration / every;
@@ -81,7 +81,7 @@ hfsad_status report_resume(report *r, hfsad_run *run, const checkpoint *from, hf
 {
     hfsad_status status = checkpoint_check_run(from, run, err);
     if (!status && !fits_trace(r, from))
-        status = error_set(err, HFSAD_ERROR_INPUT, "%.300s has no trace for this run; start the run anew", from->name);
+        status = error_set(err, HFSAD_ERROR_INPUT, "%.300s has no trace for this run; start the run again", from->name);
     if (!status)
         status = checkpoint_restore(from, run, err);
     if (status)
@@ -107,7 +107,7 @@ void report_use_folder(report *r, const char *folder)
 
 const char *report_trace(report *r)
 {
-    r->trace.text[r->trace.length] = 0; /* a row's room is longer than any row */
+    r->trace.text[r->trace.length] = 0; /* room for a row is longer than any row */
     return r->trace.text;
 }
 
@@ -122,14 +122,13 @@ const theorem_report *report_theorem(const report *r)
     return &r->theorem;
 }
 
-/* In the order in which they take their places: the checkpoint, from which the others can be made anew, first, so that
- * what is killed on the way resumes as this run and not as an earlier one; the summary, which tells of the others,
- * last. */
+/* The order in which files are replaced. The checkpoint comes first, because the other files can be made again from it:
+ * a run that is killed in between resumes as this run. The summary comes last, because it describes the other files. */
 enum { CHECKPOINT, MODEL, COEFFICIENTS, STATE, TRACE, SUMMARY, N_FILES };
 static const char *const file_names[N_FILES] = {CHECKPOINT_NAME, "model.csv", "coefficients.csv",
                                                 "state.csv",     "trace.csv", "summary.json"};
 
-/* If nodes were readmitted, a last column has their number so far. */
+/* If nodes were readmitted, the last column has their number so far. */
 static void put_trace(const report *r, whole_file *f)
 {
     const char *at = r->trace.text, *end = at + r->trace.length;
@@ -150,8 +149,8 @@ static void put_trace(const report *r, whole_file *f)
     }
 }
 
-static hfsad_status fill(report *r, int which, whole_file *f, const hfsad_figures *figures, stop_reason stopped,
-                         hfsad_error *err)
+static hfsad_status fill_file(report *r, int which, whole_file *f, const hfsad_figures *figures, stop_reason stopped,
+                              hfsad_error *err)
 {
     char *text;
     switch (which) {
@@ -181,8 +180,8 @@ static hfsad_status fill(report *r, int which, whole_file *f, const hfsad_figure
     return HFSAD_OK;
 }
 
-/* A state.csv or checkpoint.bin of an earlier run into the same folder would not belong to this one's model; one of the
- * person's own stays. */
+/* Removes the state.csv or checkpoint.bin of an earlier run, which would not match this run's model. A file that a
+ * person put there stays. */
 static hfsad_status remove_stale(const char *folder, int which, hfsad_error *err)
 {
     const char *start = which == CHECKPOINT ? CHECKPOINT_MARK : STATE_HEAD;
@@ -250,7 +249,7 @@ void report_sweep(const char *folder)
     folder_sweep(folder, file_names, N_FILES);
 }
 
-/* state_only: the other files are there already, and stay. */
+/* state_only: the other files exist already and stay. */
 static hfsad_status write_files(report *r, bool state_only, const hfsad_figures *figures, stop_reason stopped,
                                 hfsad_error *err)
 {
@@ -261,7 +260,7 @@ static hfsad_status write_files(report *r, bool state_only, const hfsad_figures 
             continue;
         status = whole_file_begin(&files[i], r->folder, file_names[i], err);
         if (!status)
-            status = fill(r, i, &files[i], figures, stopped, err);
+            status = fill_file(r, i, &files[i], figures, stopped, err);
         if (!status)
             status = whole_file_close(&files[i], err);
     }

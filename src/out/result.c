@@ -1,4 +1,4 @@
-/* Results: from a run, from a folder, and what they tell. Prediction is in result_use.c. */
+/* Results: made from a run or from a folder, and their contents. result_use.c predicts and evaluates with them. */
 #include "out/result.h"
 
 #include "base/alloc.h"
@@ -37,7 +37,7 @@ static hfsad_status fill_from_run(hfsad_result *r, hfsad_run *run, hfsad_error *
         status = spec_copy(&r->settings, run->resolved, err);
     if (status)
         return status;
-    r->settings->own = (hfsad_own_loss){0}; /* the program's callbacks need not outlive the run */
+    r->settings->own = (hfsad_own_loss){0}; /* the program's callbacks may end with the run */
     r->stop = (hfsad_stop)record->end.stopped;
     snprintf(r->algorithm, sizeof r->algorithm, "%s", summary_algorithm(run, run->spec));
     if (run->errors && !(r->errors = alloc_raw(run->data->M, sizeof *r->errors)))

@@ -1,4 +1,4 @@
-/* What summary.json tells of a result beside its model; see result.h. */
+/* What a result reads from summary.json besides its model; see result.h. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/read_file.h"
@@ -20,7 +20,7 @@ static hfsad_status take(hfsad_spec *spec, const char *key, const cJSON *item, h
     return cJSON_IsString(item) ? hfsad_spec_set_text(spec, key, item->valuestring, err) : HFSAD_OK;
 }
 
-/* JSON is YAML, but for a box that is lifted: "none" in quotes would be text. */
+/* JSON is YAML, except for a lifted box: "none" in quotes would be text. */
 static hfsad_status take_overrides(hfsad_spec *spec, const cJSON *list, hfsad_error *err)
 {
     char *text = cJSON_GetArraySize(list) ? cJSON_PrintUnformatted(list) : NULL;
@@ -33,7 +33,7 @@ static hfsad_status take_overrides(hfsad_spec *spec, const cJSON *list, hfsad_er
     return status;
 }
 
-static hfsad_status fill(hfsad_spec *spec, const cJSON *settings, hfsad_error *err)
+static hfsad_status fill_settings(hfsad_spec *spec, const cJSON *settings, hfsad_error *err)
 {
     hfsad_status status = HFSAD_OK;
     setting_at at;
@@ -49,10 +49,10 @@ static hfsad_status read_stop(hfsad_result *r, const char *path, const cJSON *it
             r->stop = stop;
             return HFSAD_OK;
         }
-    return error_set(err, HFSAD_ERROR_INPUT, "%.300s: \"stopped\" is not known; run hfsad run again", path);
+    return error_set(err, HFSAD_ERROR_INPUT, "%.300s: \"stopped\" has an unknown value; run hfsad run again", path);
 }
 
-/* An older summary has none: nothing is known then. */
+/* Older summaries have no verdict: the verdict is then unknown. */
 static void read_verdict(hfsad_verdict *v, const cJSON *root)
 {
     const cJSON *converged = json_at(root, "converged"), *text = json_at(root, "verdict"),
@@ -94,10 +94,10 @@ hfsad_status result_read_summary(hfsad_result *r, const char *folder, hfsad_erro
     if (!status)
         status = hfsad_spec_create(&r->settings, err);
     if (!status)
-        status = fill(r->settings, settings, err);
+        status = fill_settings(r->settings, settings, err);
     const cJSON *algorithm = json_at(root, "algorithm");
     snprintf(r->algorithm, sizeof r->algorithm, "%s",
-             cJSON_IsString(algorithm) ? algorithm->valuestring : "hfsad"); /* older summaries know no other */
+             cJSON_IsString(algorithm) ? algorithm->valuestring : "hfsad"); /* older summaries name no algorithm */
     if (!status)
         status = read_errors(r, json_at(root, "standard_errors"), err);
     read_verdict(&r->verdict, root);

@@ -1,4 +1,4 @@
-/* What results are for: predictions, evaluation, a start. Rows come from memory. */
+/* What results are used for: predictions, evaluation, a start. Rows come from memory. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/memory.h"
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rows laid out and matched with the models; the model stays the result's. places: see data_lay. */
-static hfsad_status begin(scoring *s, const hfsad_result *r, hfsad_data *data, hfsad_with with, uint32_t *places,
-                          hfsad_error *err)
+/* Lays out the rows and matches them with the models; the result keeps the model. places: see data_lay. */
+static hfsad_status match_rows(scoring *s, const hfsad_result *r, hfsad_data *data, hfsad_with with, uint32_t *places,
+                               hfsad_error *err)
 {
     static const model_choice choices[] = {
         [HFSAD_WITH_AUTO] = WITH_AUTO,
@@ -56,7 +56,7 @@ hfsad_status hfsad_result_predict(const hfsad_result *r, hfsad_data *data, hfsad
     scoring s = {0};
     uint32_t *places = alloc_raw(data->rows, sizeof *places);
     double *by_place = alloc_raw(data->rows, sizeof *by_place);
-    hfsad_status status = places && by_place ? begin(&s, r, data, with, places, err)
+    hfsad_status status = places && by_place ? match_rows(&s, r, data, with, places, err)
                                              : error_memory(err, data->rows * sizeof *by_place, "the predictions");
     if (!status)
         status = predict(&s, places, by_place, prediction, err);
@@ -84,7 +84,7 @@ static hfsad_status measure_all(evaluation *e, hfsad_error *err)
     return status ? status : evaluation_finish(e, err);
 }
 
-static hfsad_status keep(hfsad_evaluation *to, evaluation *e, hfsad_error *err)
+static hfsad_status keep_figures(hfsad_evaluation *to, evaluation *e, hfsad_error *err)
 {
     char name[EVALUATION_NAME_SIZE];
     to->nodes = e->scoring->data->n_inner + e->scoring->data->n_leaves;
@@ -109,13 +109,13 @@ hfsad_status hfsad_result_evaluate(const hfsad_result *r, hfsad_data *data, hfsa
     *out = NULL;
     if (!made)
         return error_memory(err, sizeof *made, "an evaluation");
-    hfsad_status status = begin(&s, r, data, with, NULL, err);
+    hfsad_status status = match_rows(&s, r, data, with, NULL, err);
     if (!status)
         status = evaluation_create(&e, &s, NULL, err);
     if (!status)
         status = measure_all(&e, err);
     if (!status)
-        status = keep(made, &e, err);
+        status = keep_figures(made, &e, err);
     evaluation_free(&e);
     end(&s);
     if (status)

@@ -25,7 +25,7 @@ static bool is_one_of(const char *key, const char *const *list)
 
 /* ---- settings without effect ---- */
 
-/* A parameter of penalties of which these are all that the run has. */
+/* Why a penalty parameter has no effect, if the run has only these penalties. */
 static const char *penalty_why_idle(const char *name, bool link, const hfsad_penalty *const *list, size_t count)
 {
     bool any = false, gamma = false, ratio = false;
@@ -165,7 +165,7 @@ static void put_penalty(FILE *o, const char *where, const hfsad_penalty *p, cons
         fprintf(o, ", ratio %.6g", p->ratio);
 }
 
-/* Whether all inner nodes but the cloud have the same one. */
+/* Whether all inner nodes except the cloud have the same prior. */
 static bool is_shared(const hfsad_run *run, bool link)
 {
     const inner_class *inner = run->plan->inner;
@@ -270,7 +270,7 @@ char *categories_text(const hfsad_run *run, const hfsad_spec *spec)
     FILE *o = open_memstream(&text, &size);
     if (!o)
         return NULL;
-    /* The spec's come first. */
+    /* Categories of the spec come first in the list. */
     size_t stated = spec->columns.categorical ? 1 : 0;
     for (const char *at = spec->columns.categorical; at && *at; at++)
         stated += *at == ',';
@@ -288,7 +288,7 @@ char *categories_text(const hfsad_run *run, const hfsad_spec *spec)
     return end_text(o, &text);
 }
 
-/* Rows of the table that say more of these. */
+/* Settings that other rows of the table describe in more detail. */
 static bool is_shown_elsewhere(const char *key)
 {
     static const char *const keys[] = {"data",         "truth",    "preset",           "algorithm",
@@ -302,7 +302,7 @@ static bool is_shown_elsewhere(const char *key)
     return is_one_of(key, keys) || begins(key, "prior.") || begins(key, "link.") || begins(key, "features.");
 }
 
-/* idle: those without effect, also if they were given with their default value. */
+/* idle: settings without effect, including those given with their default value. */
 static char *list_settings(const hfsad_run *run, const hfsad_spec *spec, bool idle)
 {
     char *text = NULL;
@@ -315,7 +315,7 @@ static char *list_settings(const hfsad_run *run, const hfsad_spec *spec, bool id
         char value[200];
         const bool changed = setting_is_changed(spec, &at);
         const bool given =
-            spec->lines && spec->lines[at.index] && begins(at.key, "loss."); /* a spec may spell out others */
+            spec->lines && spec->lines[at.index] && begins(at.key, "loss."); /* it may list unused parameters */
         if (!changed && !(idle && given && !setting_is_unset(&at, spec)))
             continue;
         const char *why = setting_why_idle(run, spec, &at);

@@ -1,5 +1,5 @@
-/* What the table of a run says of its settings: priors, links, those that differ from their defaults, and those that
- * this run does not use. */
+/* Rows of a run's end table about its settings: priors, links, settings that differ from their defaults, and settings
+ * that this run does not use. */
 #ifndef HFSAD_OUT_SETTINGS_ROWS_H
 #define HFSAD_OUT_SETTINGS_ROWS_H
 
@@ -8,11 +8,11 @@
 
 #include <stdio.h>
 
-/* Texts of a row each, to be freed; "" if there is nothing to say, NULL: no memory. */
+/* One text per row, freed by the caller; "" if there is nothing to say, NULL: no memory. */
 char *priors_text(const hfsad_run *run);
 char *links_text(const hfsad_run *run);
 char *features_text(const hfsad_run *run, const hfsad_spec *spec);
-/* Columns of text that the spec does not name. */
+/* Columns of text that became categories although the spec does not name them. */
 char *categories_text(const hfsad_run *run, const hfsad_spec *spec);
 char *constants_text(const hfsad_run *run);
 char *changed_text(const hfsad_run *run, const hfsad_spec *spec);

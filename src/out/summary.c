@@ -52,7 +52,7 @@ static const char *const prior_names[] = {HFSAD_PENALTY_LIST(PRIOR_NAME_AT)};
 static const char *const shape_names[] = {SHAPE_NAMES};
 enum { N_KINDS = HFSAD_PENALTY_COUNT, N_SHAPES = sizeof shape_names / sizeof *shape_names };
 
-/* A setting over all nodes of a tier: the values it takes. */
+/* A setting over all nodes of a tier: the set of its values. */
 typedef struct {
     double least, most;
     size_t count;
@@ -65,7 +65,7 @@ static void span_add(span *s, double v)
     s->count++;
 }
 
-/* One number if all nodes agree, [least, most] if they do not, nothing if it has no meaning. */
+/* One number if all nodes agree, [least, most] if they do not, nothing if the setting has no meaning. */
 static void add_span(json *j, cJSON *object, const char *key, const span *s)
 {
     if (!s->count)
@@ -166,7 +166,8 @@ static void add_baseline(json *j, cJSON *settings, const baseline_rule *rule)
     json_add_real(j, object, "rho", rule->rho);
 }
 
-/* The numbers of preset and overrides. The edges' part is left out if all clients are directly below the cloud. */
+/* Settings per node, from presets and overrides. The part for edges is left out if all clients are directly below the
+ * cloud. */
 static void add_resolved(json *j, cJSON *settings, const hfsad_run *run)
 {
     const plan *p = run->plan;
@@ -249,20 +250,20 @@ static bool uses_parameter(const hfsad_spec *spec, unsigned parameters)
     return used & parameters;
 }
 
-/* Whether the spec's own value is what is in force and means something in this run. */
+/* Whether the value in the spec is the one in effect and has a meaning in this run. */
 static bool applies(const char *key, const hfsad_spec *spec)
 {
     if (!strncmp(key, "link.", 5) || !strncmp(key, "prior.", 6) || !strncmp(key, "schedule.", 9) ||
         !strncmp(key, "baseline.", 9))
-        return false; /* add_resolved has these */
+        return false; /* add_resolved writes these */
     if (!strcmp(key, "federation.wire"))
-        return spec->federation.wire == WIRE_FLOAT || spec->federation.wire == WIRE_FIXED; /* those that round */
+        return spec->federation.wire == WIRE_FLOAT || spec->federation.wire == WIRE_FIXED; /* the wires that round */
     if (!strncmp(key, "privacy.", 8))
         return spec_cohort(spec) > 0;
     if (!strncmp(key, "federation.", 11))
-        return false; /* how the processes came to the result, which does not depend on it or is a record's */
+        return false; /* how processes reached the result: it has no effect on the result, or the record has it */
     if (!strncmp(key, "columns.", 8) || !strncmp(key, "split.", 6))
-        return false; /* add_table has these */
+        return false; /* add_table writes these */
 #define PARAMETER_APPLIES(name)                                                                                        \
     if (!strcmp(key, "loss." #name))                                                                                   \
         return uses_parameter(spec, LOSS_HAS_##name);
@@ -278,10 +279,10 @@ static bool applies(const char *key, const hfsad_spec *spec)
         return spec->features.positive == 1;
     if (!strncmp(key, "run.cost.", 9))
         return spec->run.edge_rounds < 1;
-    return strcmp(key, "run.start") != 0; /* may be auto; what it came to is added */
+    return strcmp(key, "run.start") != 0; /* may be auto; the resolved value is added elsewhere */
 }
 
-/* As the spec has them: the node and the keys that are set. */
+/* As in the spec: the node and the keys that are set. */
 static void add_overrides(json *j, cJSON *settings, const hfsad_spec *spec)
 {
     cJSON *list = cJSON_CreateArray();
@@ -294,7 +295,7 @@ static void add_overrides(json *j, cJSON *settings, const hfsad_spec *spec)
                 continue;
             cJSON *object = object_at(j, entry, at.group->key);
             if (at.row->type == SETTING_REAL && isinf(*(const double *)(const void *)(base + at.offset)))
-                json_add_text(j, object, at.row->name, "none"); /* a box that is lifted */
+                json_add_text(j, object, at.row->name, "none"); /* a lifted box */
             else
                 add_value(j, object, at.row, base + at.offset);
         }
@@ -303,7 +304,7 @@ static void add_overrides(json *j, cJSON *settings, const hfsad_spec *spec)
     json_add_item(j, settings, "overrides", list);
 }
 
-/* How the table was read, as far as the spec says it: rows to predict are read alike. */
+/* How the table was read, as far as the spec states it: rows to predict are read alike. */
 static void add_table(json *j, cJSON *settings, const dataset *d, const hfsad_spec *spec)
 {
     setting_at at;
@@ -329,12 +330,12 @@ static void add_settings(json *j, cJSON *root, const hfsad_run *run, const hfsad
     cJSON *settings = json_add_object(j, root, "settings");
     setting_at at;
     for (size_t i = 0; settings_at(&spec_schema, i, &at); i++)
-        if (!strcmp(at.key, "run.polish")) /* auto: what it came to */
+        if (!strcmp(at.key, "run.polish")) /* auto: the resolved value is written */
             json_add_flag(j, object_at(j, settings, "run"), "polish",
                           polish_is_due(spec, run->plan, run->data->n_inner, run->data->M));
         else if (!strcmp(at.key, "run.edge_rounds"))
             json_add_whole(j, object_at(j, settings, "run"), "edge_rounds", run->plan->edge_rounds);
-        else if (!strcmp(at.key, "output.clients")) /* secure aggregation: they keep their models */
+        else if (!strcmp(at.key, "output.clients")) /* secure aggregation: clients keep their models */
             json_add_flag(j, object_at(j, settings, "output"), "clients", spec_shows_clients(spec));
         else if (applies(at.key, spec))
             add_value(j, object_at(j, settings, at.group->key), at.row, (const char *)spec + at.offset);
@@ -344,7 +345,7 @@ static void add_settings(json *j, cJSON *root, const hfsad_run *run, const hfsad
     add_overrides(j, settings, spec);
 }
 
-/* So that data with its columns in another order can be told from the model's. */
+/* The names allow a reader to notice data whose columns are in another order. */
 static void add_feature_names(json *j, cJSON *shape, const dataset *d)
 {
     if (!d->feature_names)
@@ -356,7 +357,7 @@ static void add_feature_names(json *j, cJSON *shape, const dataset *d)
     json_add_item(j, shape, "feature_names", list);
 }
 
-/* The deviations by which standardisation divided the columns; 0: the column is constant. */
+/* The standard deviations by which columns were divided; 0: the column is constant. */
 static void add_feature_scales(json *j, cJSON *shape, const dataset *d)
 {
     if (!d->scale)
@@ -380,7 +381,7 @@ static void add_constant_columns(json *j, cJSON *shape, const dataset *d)
         json_add_item(j, shape, "constant_features", list);
 }
 
-/* Of the cloud's model, in the order of model.csv. */
+/* Standard errors of the cloud's model, in the order of model.csv. */
 static void add_errors(json *j, cJSON *root, const hfsad_run *run)
 {
     cJSON *list = run->errors ? cJSON_CreateArray() : NULL;
@@ -393,12 +394,12 @@ static void add_errors(json *j, cJSON *root, const hfsad_run *run)
         json_add_item(j, root, "standard_errors", list);
 }
 
-/* With noise the cloud of a federation does not know the number of rows. */
+/* With noise, the cloud of a federation does not know the number of rows. */
 static void add_shape(json *j, cJSON *root, const dataset *d, bool noise)
 {
     cJSON *shape = json_add_object(j, root, "data");
     const clients_per_edge clients = count_clients(d);
-    json_add_whole(j, shape, "inner_nodes", d->n_inner); /* the cloud is one */
+    json_add_whole(j, shape, "inner_nodes", d->n_inner); /* includes the cloud */
     json_add_whole(j, shape, "edges", d->n_inner - 1);
     json_add_whole(j, shape, "clients", d->n_leaves);
     if (!noise)
@@ -436,10 +437,10 @@ static void add_figures(json *j, cJSON *root, const hfsad_run *run, const hfsad_
         json_add_real(j, tier, "dual_residual", f->dual_tier[t]);
         json_append(j, tiers, tier);
     }
-    json_add_item(j, figures, "tiers", tiers); /* the first: the links right below the cloud */
+    json_add_item(j, figures, "tiers", tiers); /* first: the links directly below the cloud */
 }
 
-/* What `hfsad assign` goes by, in the user's units. */
+/* The models that `hfsad assign` compares with, in the user's units. */
 static void add_group_model(json *j, cJSON *group, const hfsad_run *run, uint32_t k)
 {
     const personal_result *found = &run->personal.found;
@@ -474,7 +475,7 @@ static void add_personal(json *j, cJSON *root, const hfsad_run *run)
     json_add_real(j, personal, "seconds", p->seconds);
 }
 
-/* The groups, the cloud's first; the others with their clients' names. */
+/* The groups, the cloud's first; the other groups with their clients' names. */
 static void add_groups(json *j, cJSON *root, const hfsad_run *run)
 {
     node_groups g;
@@ -527,7 +528,7 @@ static void add_polish(json *j, cJSON *root, const hfsad_run *run)
     json_add_real(j, polish, "seconds", p->seconds);
 }
 
-/* converged: true, false or, if nothing is known, null. */
+/* converged: true, false, or null if it is unknown. */
 static void add_verdict(json *j, cJSON *root, const hfsad_run *run, const hfsad_spec *spec, stop_reason stopped)
 {
     hfsad_verdict v;
@@ -559,7 +560,7 @@ static void add_theorem(json *j, cJSON *root, const hfsad_run *run, const theore
     json_add_real(j, theorem, "edge_weight_needed", t->edge_weight_needed);
 }
 
-/* What the presets saw of the data, and whether the safeguard had to step in. */
+/* What the presets found in the data, and whether the safeguard intervened. */
 static void add_choices(json *j, cJSON *root, const hfsad_run *run)
 {
     cJSON *scales = json_add_object(j, root, "scales");
@@ -580,7 +581,7 @@ static void add_choices(json *j, cJSON *root, const hfsad_run *run)
         json_add_whole(j, safeguard, "last_iteration", last);
 }
 
-/* Nodes that were readmitted, or have left; none: no list. */
+/* Nodes that were readmitted or have left; no list if there are none. */
 static void add_changes(json *j, cJSON *root, const hfsad_run *run, const char *name, bool retired)
 {
     cJSON *list = NULL;
@@ -599,7 +600,7 @@ static void add_changes(json *j, cJSON *root, const hfsad_run *run, const char *
         json_add_item(j, root, name, list);
 }
 
-/* Nodes that the end went without; none: no list. */
+/* Nodes that did not answer at the end; no list if there are none. */
 static void add_absent(json *j, cJSON *root, const hfsad_run *run)
 {
     char name[HFSAD_TIERS_MAX * 256];
@@ -628,7 +629,7 @@ const char *summary_algorithm(const hfsad_run *run, const hfsad_spec *spec)
                                                                    : spec->top.algorithm];
 }
 
-/* The budget, what is spent of it, and the noise that it came to. */
+/* The privacy budget, what was spent of it, and the resulting noise. */
 static void add_noise(json *j, cJSON *root, const hfsad_run *run, const hfsad_spec *spec, uint64_t iterations)
 {
     const noise_budget *b = &run->plan->noise;

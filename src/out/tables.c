@@ -81,8 +81,8 @@ static char *write_columns(char *at, char letter, size_t M)
     return at;
 }
 
-/* The names of the features for the head of a table; NULL: w1,…,wM, because the data have no names, or x1,…,xM, or one
- * that a reader could take for another column. */
+/* Writes the names of the features for the head of a table. NULL, and the names are w1,…,wM: the data have no names,
+ * have x1,…,xM, or have a name that a reader could take for another column. */
 static const char *table_names(const hfsad_run *run)
 {
     const char *name = run->data->feature_names;
@@ -109,7 +109,7 @@ static void score_suffix(const hfsad_run *run, size_t k, char text[SUFFIX_SIZE])
         snprintf(text, SUFFIX_SIZE, ":%zu", k);
 }
 
-static void put_row(whole_file *f, row_room *room, char *at)
+static void finish_row(whole_file *f, row_room *room, char *at)
 {
     *at++ = '\n';
     whole_file_put(f, room->text, (size_t)(at - room->text));
@@ -151,11 +151,11 @@ void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *ro
             continue;
         hfsad_run_node_name(run, i, room->name, room->name_size);
         hfsad_run_node_model(run, i, room->z);
-        put_row(f, room, write_vector(write_name(room->text, room->name), M, room->z));
+        finish_row(f, room, write_vector(write_name(room->text, room->name), M, room->z));
     }
 }
 
-/* "w3" or "intercept", and a comma; returns its end. */
+/* Writes "w3" or "intercept" and a comma; returns the end. */
 static char *write_coefficient(char *at, size_t m, bool intercept)
 {
     if (!intercept)
@@ -165,11 +165,11 @@ static char *write_coefficient(char *at, size_t m, bool intercept)
     return at;
 }
 
-/* Estimate, in units of the columns' deviations, standard error and interval. */
+/* Writes estimate, standard error and interval, in units of the columns' standard deviations. */
 static char *write_estimate(char *at, const hfsad_run *run, size_t m, size_t feature, double w)
 {
     const dataset *d = run->data;
-    w += 0.0; /* no -0 */
+    w += 0.0; /* turns -0 into 0 */
     at = write_vector(at, 1, &w);
     *at++ = ',';
     if (feature < features_count(d) && d->scale)
@@ -198,7 +198,7 @@ void coefficient_table(whole_file *f, const hfsad_run *run, row_room *room)
         if (run->data->classes)
             score_suffix(run, m % K, suffix);
         whole_file_put_field(f, m / K == F ? "intercept" : name ? name : "", suffix);
-        put_row(f, room, write_estimate(room->text, run, m, m / K, room->z[m]));
+        finish_row(f, room, write_estimate(room->text, run, m, m / K, room->z[m]));
         if (name && m / K < F && m % K == K - 1)
             name += strlen(name) + 1;
     }
@@ -209,7 +209,7 @@ void state_table(whole_file *f, const hfsad_run *run, row_room *room)
     const size_t M = hfsad_run_features(run), nodes = hfsad_run_nodes(run), inner = run->data->n_inner;
     const size_t head = sizeof STATE_HEAD - 1;
     memcpy(room->text, STATE_HEAD, head);
-    put_row(f, room, write_columns(write_columns(room->text + head, 'z', M), 'q', M));
+    finish_row(f, room, write_columns(write_columns(room->text + head, 'z', M), 'q', M));
     for (size_t i = 1; i < nodes; i++) {
         const link_counters counters = i < inner ? sim_inner_link(run->sim, i, room->z, room->q)
                                                  : sim_leaf_link(run->sim, i - inner, room->z, room->q);
@@ -219,6 +219,6 @@ void state_table(whole_file *f, const hfsad_run *run, row_room *room)
         at += number_write_whole(at, counters.k);
         *at++ = ',';
         at += number_write_whole(at, counters.last);
-        put_row(f, room, write_vector(write_vector(at, M, room->z), M, room->q));
+        finish_row(f, room, write_vector(write_vector(at, M, room->z), M, room->q));
     }
 }

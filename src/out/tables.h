@@ -1,10 +1,10 @@
-/* model.csv and state.csv: a row per node or link, read from a run. */
+/* Writes model.csv and state.csv from a run: a row per node or link. */
 #ifndef HFSAD_OUT_TABLES_H
 #define HFSAD_OUT_TABLES_H
 
 #include "base/whole_file.h"
 
-/* Room for one row: two vectors, a name, the text. Taken once. */
+/* Room for one row: two vectors, a name, the text. Allocated once. */
 typedef struct {
     size_t name_size;
     double *z, *q;
@@ -14,16 +14,16 @@ typedef struct {
 hfsad_status row_room_create(row_room *room, const hfsad_run *run, hfsad_error *err);
 void row_room_free(row_room *room);
 
-/* ",w1,…,wM" or ",age,income", ",intercept" if there is one, `more`, and the end of the line. */
+/* Writes ",w1,…,wM" or ",age,income", ",intercept" if there is one, `more`, and the line end. */
 void model_head(whole_file *f, const hfsad_run *run, const char *more);
-/* node, the features and, if there is one, intercept: cloud, inner nodes and, if requested, clients. */
+/* Columns: node, the features, intercept if there is one. Rows: the cloud, inner nodes and, if requested, clients. */
 void model_table(whole_file *f, const hfsad_run *run, bool clients, row_room *room);
-/* The cloud's model, a line for each coefficient: w1 and the name beside it; per standard deviation too, if the columns
- * were standardised. */
+/* The cloud's model, a line for each coefficient: w1 and its name; if the columns were standardised, also per standard
+ * deviation. */
 void coefficient_table(whole_file *f, const hfsad_run *run, row_room *room);
-/* What the first line of state.csv starts with. */
+/* First columns of state.csv. */
 #define STATE_HEAD "node,k,last"
-/* node,k,last,z1,…,zM,q1,…,qM: every link under the name of its child. */
+/* node,k,last,z1,…,zM,q1,…,qM: a row for every link, named after its child. */
 void state_table(whole_file *f, const hfsad_run *run, row_room *room);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The columns in order, except relative_error and the tiers that follow. REAL and WHOLE: their format. */
+/* The columns in order, except relative_error and the tiers, which follow. REAL and WHOLE: their format. */
 #define TRACE_COLUMNS(X)                                                                                               \
     X(WHOLE, iteration)                                                                                                \
     X(REAL, objective)                                                                                                 \
@@ -56,11 +56,12 @@ hfsad_status trace_create(trace *t, uint64_t rows, size_t tiers, bool relative_e
     if (__builtin_mul_overflow(rows, t->row_size, &t->capacity) ||
         __builtin_add_overflow(t->capacity, head, &t->capacity))
         t->capacity = SIZE_MAX;
-    t->text = alloc_raw(t->capacity, 1); /* pages are used as it fills: a run that stops early costs only its rows */
+    t->text = alloc_raw(t->capacity, 1); /* memory is used as the text grows: a run pays for its rows only */
     if (!t->text)
-        return error_set(err, HFSAD_ERROR_MEMORY,
-                         "not enough memory: %zu bytes for %llu rows of the trace; a larger run.trace_every needs less",
-                         t->capacity, (unsigned long long)rows);
+        return error_set(
+            err, HFSAD_ERROR_MEMORY,
+            "not enough memory: %zu bytes for %llu rows of the trace; set run.trace_every to a larger number",
+            t->capacity, (unsigned long long)rows);
     write_head(t);
     return HFSAD_OK;
 }

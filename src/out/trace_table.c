@@ -29,7 +29,7 @@ static hfsad_status read_head(trace_table *t, const char *text, const char *path
     return HFSAD_OK;
 }
 
-/* A number, or what a figure that is not finite is written as. */
+/* Reads a number, or the text for a figure that is not finite. */
 static const char *read_number(const char *at, const char *end, double *value)
 {
     const bool negative = at < end && *at == '-';
@@ -63,7 +63,7 @@ static hfsad_status parse(trace_table *t, const char *text, const char *path, hf
         return status;
     const char *rows = text + strcspn(text, "\n");
     for (const char *p = rows; *p; p++)
-        t->rows += *p != '\n' && p > text && p[-1] == '\n'; /* one that was cut short too: it is refused below */
+        t->rows += *p != '\n' && p > text && p[-1] == '\n'; /* counts a truncated row too: it is refused below */
     if (!t->rows)
         return HFSAD_OK;
     t->numbers = alloc_raw(t->rows * t->columns, sizeof *t->numbers);
@@ -88,7 +88,7 @@ hfsad_status trace_table_read(trace_table *t, const char *path, hfsad_error *err
     *t = (trace_table){0};
     const int reason = file_read(path, SIZE_MAX, &text, &size);
     if (reason)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s: %s; the folder of a run that has ended is expected", path,
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s: %s; expected the folder of a run that has ended", path,
                          strerror(reason));
     const hfsad_status status = trace_table_parse(t, text, path, err);
     free(text);

@@ -1,4 +1,4 @@
-/* trace.csv read back: its columns as arrays. */
+/* Reads trace.csv: its columns as arrays. */
 #ifndef HFSAD_OUT_TRACE_TABLE_H
 #define HFSAD_OUT_TRACE_TABLE_H
 
@@ -6,12 +6,12 @@
 
 typedef struct {
     size_t rows, columns;
-    char *head;      /* the names, each closed by a 0 */
+    char *head;      /* the names, each with a terminating 0 */
     char **name;     /* columns */
-    double *numbers; /* a column's rows one after the other, then the next column */
+    double *numbers; /* all rows of the first column, then of the next */
 } trace_table;
 
-/* text: the file as a whole, closed by a 0; path names it in messages. On failure there is nothing to free. */
+/* text: the whole file, with a terminating 0; path is for messages. On failure there is nothing to free. */
 hfsad_status trace_table_parse(trace_table *t, const char *text, const char *path, hfsad_error *err);
 hfsad_status trace_table_read(trace_table *t, const char *path, hfsad_error *err);
 void trace_table_free(trace_table *t);

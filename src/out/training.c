@@ -115,7 +115,7 @@ hfsad_status hfsad_run_write(hfsad_run *run, const char *folder, hfsad_error *er
         status = folder_make_new(folder, &made, err);
     if (status)
         return status;
-    if (!record->measured) { /* iterated by hand; one that has diverged is written, too */
+    if (!record->measured) { /* the caller iterated by hand; a diverged run is written, too */
         run_measure(run, &record->end.figures, NULL);
         record->measured = true;
     }

@@ -1,4 +1,4 @@
-/* What a run that programs train keeps beside itself: its trace, its last figures and why it stopped. */
+/* What a run trained by a program keeps besides its state: its trace, its last figures and why it stopped. */
 #ifndef HFSAD_OUT_TRAINING_H
 #define HFSAD_OUT_TRAINING_H
 
@@ -10,7 +10,7 @@ typedef struct {
     bool measured; /* end.figures are those of the last measurement */
 } training_record;
 
-/* Made if it is missing. */
+/* Creates the record if it is missing. */
 hfsad_status training_record_of(hfsad_run *run, training_record **record, hfsad_error *err);
 
 #endif

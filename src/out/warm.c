@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The model of a node or of its nearest ancestor, the cloud's at last; name is cut on the way. */
+/* The model of a node or of its nearest ancestor, in the end the cloud's. Shortens `name` on the way. */
 static const double *nearest(const model *m, char *name)
 {
     for (;;) {
@@ -28,8 +28,8 @@ static hfsad_status check(const hfsad_run *run, const model *m, const char *path
     const size_t F = run->data->classes ? run->data->M : features_count(run->data);
     const bool intercept = hfsad_run_intercept(run);
     if (m->F != F || m->intercept != intercept)
-        return error_set(err, HFSAD_ERROR_INPUT, "%.300s: a model of %zu features%s; the data have %zu%s", path, m->F,
-                         m->intercept ? " and an intercept" : "", F,
+        return error_set(err, HFSAD_ERROR_INPUT, "%.300s: a model of %zu features%s, but the data have %zu%s", path,
+                         m->F, m->intercept ? " and an intercept" : "", F,
                          intercept ? " and features.intercept is set" : " and features.intercept is none");
     if (m->n_nodes == 0 || model_find(m, "cloud") == MODEL_NONE)
         return error_set(err, HFSAD_ERROR_INPUT, "%.300s: no row for the cloud; give a whole model.csv", path);

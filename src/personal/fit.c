@@ -8,10 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-/* The ridge, as a part of a column's mean square. Models of classes would grow without end if a plane separates them:
- * the first one is drawn to 0, the groups' to the first; one group that a plane separates is held by a normal prior of
- * deviation 2.5 per deviation of a column. Otherwise, as a part of all rows' squares, the ridge only keeps a singular
- * matrix regular. */
+/* The ridge, relative to a column's mean square. If a plane separates the classes, models would grow without limit: the
+ * first model is drawn to 0, the groups' models to the first; a single group that a plane separates is held by a normal
+ * prior of deviation 2.5 per deviation of a column. Otherwise the ridge is relative to the squares of all rows and only
+ * keeps a singular matrix regular. */
 static const double first_ridge = 1e-2, label_ridge = 0.05, held_ridge = 0.16, plain_ridge = 1e-9;
 
 mixture mixture_of(const fitted *m)
@@ -27,7 +27,7 @@ void fitted_copy(const grower *g, fitted *to, const fitted *from)
     memcpy(w, from->w, from->K * g->M * sizeof *w);
 }
 
-/* Clients would refuse anything else. */
+/* Clients would refuse other values. */
 static bool is_finite(const mixture *m, size_t M)
 {
     bool finite = isfinite(m->T) && m->T > 0;
@@ -58,7 +58,7 @@ bool mixture_has_scale(const hfsad_loss *loss)
     return !kind->labels && kind->start != LOSS_START_LOG;
 }
 
-/* log of the integral of exp(-phi(r)/T) over r, but for what does not depend on T. */
+/* log of the integral of exp(-phi(r)/T) over r, without terms that do not depend on T. */
 static double log_normaliser(const hfsad_loss *loss, double T)
 {
     switch (loss_kind_of(loss)->fit) {
@@ -75,7 +75,7 @@ static double log_normaliser(const hfsad_loss *loss, double T)
     return log(sqrt(pi) * root * erf(d / root) + 2 * T / d * exp(-d * d / (2 * T)));
 }
 
-/* The T of the largest likelihood if the losses come to `loss`. */
+/* The T of the largest likelihood if the sum of the losses is `loss`. */
 static double scale_of(const grower *g, double loss)
 {
     const hfsad_loss *kind = g->p->loss;
@@ -134,7 +134,7 @@ static bool take_priors(grower *g, const double *w)
     return any;
 }
 
-/* What priors and ridge add to a group's loss. */
+/* The contribution of priors and ridge to a group's loss. */
 static double prior_value(const grower *g, const double *w)
 {
     double sum = 0;
@@ -147,7 +147,7 @@ static double prior_value(const grower *g, const double *w)
 }
 
 /* Minimises the parabola with priors and box, one coordinate after the other. a: second derivative with the ridge;
- * slope: M, the derivative at w, which is kept up to date. */
+ * slope: M, the derivative at w, which is updated. */
 static void descend(const grower *g, const double *a, double *slope, double *w)
 {
     enum { SWEEPS = 500 };
@@ -174,7 +174,7 @@ static void descend(const grower *g, const double *a, double *slope, double *w)
     }
 }
 
-/* Moves w to the minimum of its parabola; returns by what the loss of the group falls by that parabola. */
+/* Moves w to the minimum of its parabola; returns the fall of the group's loss that the parabola predicts. */
 static double move(grower *g, double *gradient, double *bend, double *w)
 {
     const size_t M = g->M;
@@ -219,7 +219,7 @@ static double likelihood_of(const grower *g, const fitted *m)
     return g->answer[MIXTURE_LIKELIHOOD] + g->rows * log_normaliser(g->p->loss, m->T) + priors / m->T;
 }
 
-/* From the answer in hand to the next models, shares and scale. */
+/* From the last answer to the next models, shares and scale. */
 static void maximise(grower *g, fitted *m, bool held)
 {
     const size_t M = g->M, length = MIXTURE_SUMS + M + triangle(M);
@@ -228,7 +228,7 @@ static void maximise(grower *g, fitted *m, bool held)
         double *sums = g->answer + MIXTURE_TOTALS + k * length, *gradient = sums + MIXTURE_SUMS;
         const double fall = move(g, gradient, gradient + M, m->w + k * M);
         loss +=
-            fmax(sums[MIXTURE_LOSS] - fmax(fall, 0), sums[MIXTURE_LOSS] / 4); /* the parabola may promise too much */
+            fmax(sums[MIXTURE_LOSS] - fmax(fall, 0), sums[MIXTURE_LOSS] / 4); /* the predicted fall may be too large */
         m->share[k] = sums[MIXTURE_CLIENTS];
         clients += sums[MIXTURE_CLIENTS];
     }
@@ -238,26 +238,25 @@ static void maximise(grower *g, fitted *m, bool held)
         m->T = scale_of(g, loss);
 }
 
-/* A client is what the mixture has one of, so a coordinate costs the logarithm of their number; a group more costs as
- * many as four numbers estimated from all rows, because it is the best of many ways to part the clients. exp(-loss) of
- * labels with a kink is no probability, and falls faster by chance: there a coordinate costs the logarithm of the rows.
- */
+/* The mixture's observations are the clients, so a coordinate costs the logarithm of their number. A further group
+ * costs as much as four numbers estimated from all rows, because it is the best of many ways to divide the clients. For
+ * labels it costs as much as two: their losses have no scale to estimate and no outliers. */
 double bic_of(const grower *g, const fitted *m)
 {
-    const loss_kind *kind = loss_kind_of(g->p->loss);
     const double numbers = (double)(m->K * g->M + m->K - 1), groups = (double)(m->K - 1);
-    const double each = kind->labels && !kind->bend ? g->rows : (double)g->p->n_clients;
-    return 2 * m->likelihood + numbers * log(each) + 4 * groups * log(g->rows);
+    const double choice = loss_kind_of(g->p->loss)->labels ? 2 : 4;
+    return 2 * m->likelihood + numbers * log((double)g->p->n_clients) + choice * groups * log(g->rows);
 }
 
-/* The last step went too far: halfway back. */
+/* The last step was too long: goes halfway back. */
 static void go_back(grower *g, fitted *m)
 {
     for (size_t i = 0; i < m->K * g->M; i++)
         m->w[i] = (m->w[i] + g->before[i]) / 2;
 }
 
-/* What the fit brings down: with the weights of a cut the loss under them, otherwise the likelihood. */
+/* The quantity that the fit lowers: with the weights of a cut the loss under them, otherwise the negative
+ * log-likelihood. */
 static double merit_of(const grower *g, const fitted *m, bool held)
 {
     const size_t length = MIXTURE_SUMS + g->M + triangle(g->M);
@@ -273,7 +272,7 @@ void fit_mixture(grower *g, fitted *m, const fitted *from, const mixture_cut *cu
 {
     enum { HELD = 6, BACK = 8 };
     unsigned held = !cut ? 0 : loss_kind_of(g->p->loss)->squared ? 1 : HELD; /* rounds with the weights of the cut */
-    unsigned free = 0, back = 0; /* rounds without, and steps back in a row */
+    unsigned free = 0, back = 0; /* rounds without them, and steps back in a row */
     double last = INFINITY;
     while (free < limits->rounds) {
         mixture_question q = {.kind = MIXTURE_STATS, .now = mixture_of(m), .kappa = kappa_of(g, m->T, limits->fine)};
@@ -297,7 +296,7 @@ void fit_mixture(grower *g, fitted *m, const fitted *from, const mixture_cut *cu
         if (free > 5 && bic_of(g, m) - 40 * fall > limits->target)
             return;
         if (free == limits->rounds)
-            return; /* the likelihood is that of these models */
+            return; /* the likelihood belongs to these models */
         back = 0;
         last = merit;
         if (holds && (--held == 0 || fall < 1)) {

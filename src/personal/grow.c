@@ -13,12 +13,12 @@
 extern void dsyev_(const char *job, const char *half, const int *n, double *a, const int *lda, double *values,
                    double *work, const int *size, int *info);
 
-enum { DIRECTIONS = 3 }; /* of every group */
+enum { DIRECTIONS = 3, CUTS = 2 }; /* directions per group; cuts per direction */
 
 typedef struct {
     size_t group;
-    double gain;       /* spread between the two parts' means: twice the fall of the likelihood that it promises */
-    double at, beyond; /* beyond: part of the group's clients that go */
+    double gain;       /* spread between the parts' means, less the spread that one group shows there by chance */
+    double at, beyond; /* beyond: share of the group's clients that move */
     double *u;
 } candidate;
 
@@ -27,14 +27,14 @@ typedef struct {
     double *directions;               /* DIRECTIONS * most * M */
     double *reach;                    /* DIRECTIONS * most */
     double *matrix, *values, *lapack; /* M M, M, 4 M */
-    candidate list[DIRECTIONS * MIXTURE_MOST];
+    candidate list[CUTS * DIRECTIONS * MIXTURE_MOST];
     size_t n_list;
 } room;
 
 /* ---- directions ---- */
 
-/* The leading directions of between = S against within = V, scaled so that the place of a client that obeys the model
- * has variance 1: u'Vu = clients. false: LAPACK gave up. */
+/* The leading directions of between = S relative to within = V, scaled so that the coordinate of a client that follows
+ * the model has variance 1: u'Vu = clients. false: LAPACK failed. */
 static bool leading(grower *g, room *r, double *S, double *V, double clients, double *u, double *reach, size_t stride)
 {
     const size_t M = g->M;
@@ -61,7 +61,7 @@ static bool leading(grower *g, room *r, double *S, double *V, double clients, do
     for (size_t i = 0; i < M; i++) /* what rounding leaves of its symmetry */
         for (size_t j = 0; j < i; j++)
             r->matrix[i * M + j] = r->matrix[j * M + i] = (r->matrix[i * M + j] + r->matrix[j * M + i]) / 2;
-    double *keep = g->work + M; /* scale is in LAPACK's place */
+    double *keep = g->work + M; /* scale is in LAPACK's memory */
     memcpy(keep, scale, M * sizeof *keep);
     dsyev_("V", "L", &n, r->matrix, &n, r->values, r->lapack, &size, &info);
     for (size_t d = 0; d < DIRECTIONS; d++) {
@@ -88,12 +88,21 @@ static bool leading(grower *g, room *r, double *S, double *V, double clients, do
 
 /* ---- cuts ---- */
 
-/* The cut of a histogram that parts two means the farthest. */
-static bool best_cut(const double *weights, double reach, double clients, candidate *c)
+/* The spread between the means of a standard normal's two parts on either side of `at`. */
+static double chance_spread(double at)
 {
+    const double root = sqrt(0.5), below = erfc(-at * root) / 2, beyond = erfc(at * root) / 2;
+    const double density = exp(-at * at / 2) / sqrt(6.283185307179586);
+    return below > 0 && beyond > 0 ? density * density / (below * beyond) : 0;
+}
+
+/* The cut of a histogram with the largest spread between the two means. less_chance: the spread that one group shows by
+ * chance is subtracted. Without it a cut divides groups of similar size; with it also a few clients at the end. */
+static bool best_cut(const double *weights, double reach, double clients, bool less_chance, candidate *c)
+{
+    double best = 0;
     const double *moments = weights + MIXTURE_BINS;
     double all = 0, sum = 0, left = 0, moment = 0;
-    c->gain = 0;
     for (size_t b = 0; b < MIXTURE_BINS; b++) {
         all += weights[b];
         sum += moments[b];
@@ -104,14 +113,16 @@ static bool best_cut(const double *weights, double reach, double clients, candid
         const double right = all - left;
         if (left < 0.5 || right < 0.5)
             continue;
-        const double gain = moment * moment / left + (sum - moment) * (sum - moment) / right - sum * sum / all;
-        if (gain > c->gain) {
+        const double spread = moment * moment / left + (sum - moment) * (sum - moment) / right - sum * sum / all;
+        const double at = reach * (2 * (double)(b + 1) / MIXTURE_BINS - 1), gain = spread - all * chance_spread(at);
+        if ((less_chance ? gain : spread) > best) {
+            best = less_chance ? gain : spread;
             c->gain = gain;
-            c->at = reach * (2 * (double)(b + 1) / MIXTURE_BINS - 1);
+            c->at = at;
             c->beyond = right / clients;
         }
     }
-    return c->gain > 0;
+    return best > 0;
 }
 
 static int by_gain(const void *left, const void *right)
@@ -141,10 +152,14 @@ static void find_cuts(grower *g, room *r)
         if (!grower_ask(g, &q))
             return;
         for (size_t k = 0; k < K; k++) {
-            candidate *c = &r->list[r->n_list];
-            *c = (candidate){.group = k, .u = r->directions + (d * K + k) * M};
-            r->n_list += q.reach[k] > 0 && clients[k] >= 2 &&
-                         best_cut(g->answer + k * 2 * MIXTURE_BINS, q.reach[k], clients[k], c);
+            const double *weights = g->answer + k * 2 * MIXTURE_BINS;
+            candidate cuts[CUTS];
+            for (size_t i = 0; i < CUTS && q.reach[k] > 0 && clients[k] >= 2; i++) {
+                cuts[i] = (candidate){.group = k, .u = r->directions + (d * K + k) * M};
+                const bool found = best_cut(weights, q.reach[k], clients[k], i > 0, &cuts[i]);
+                if (found && !(i > 0 && cuts[i].at == cuts[0].at))
+                    r->list[r->n_list++] = cuts[i];
+            }
         }
     }
     qsort(r->list, r->n_list, sizeof *r->list, by_gain);
@@ -152,7 +167,7 @@ static void find_cuts(grower *g, room *r)
 
 /* ---- growth ---- */
 
-/* r->trial becomes r->now with one group in two, fitted. */
+/* Sets r->trial to r->now with one group split in two, and fits it. */
 static void try_cut(grower *g, room *r, const candidate *c, const fit_limits *limits)
 {
     const size_t K = r->now.K, M = g->M;
@@ -166,30 +181,96 @@ static void try_cut(grower *g, room *r, const candidate *c, const fit_limits *li
     fit_mixture(g, t, &r->now, &cut, limits);
 }
 
-/* Whether the trial's groups help clients on rows that the weights do not come from. A least-squares fit gains by
- * giving one client with an outlier a model of its own; the other losses do not. */
+/* Least weight of a group's clients. */
+static double smallest(const grower *g, const fitted *m)
+{
+    double least = INFINITY;
+    for (size_t k = 0; k < m->K; k++)
+        least = fmin(least, m->share[k] * (double)g->p->n_clients);
+    return least;
+}
+
+/* Whether the trial's groups help clients on rows that were not used for the weights. Without this check a client with
+ * outliers may get its own model. Half of a client's rows may be too few to identify its group, so a group of MANY
+ * clients needs no check. With least squares it also must gain twice its cost, because one outlier can gain that much.
+ */
 static bool holds_across(grower *g, room *r)
 {
-    if (loss_kind_of(g->p->loss)->fit != LOSS_FIT_NORMAL)
+    enum { MANY = 4 };
+    const bool squares = loss_kind_of(g->p->loss)->fit == LOSS_FIT_NORMAL;
+    const double fall = bic_of(g, &r->now) - bic_of(g, &r->trial),
+                 cost = 2 * (r->now.likelihood - r->trial.likelihood) - fall;
+    const bool many = smallest(g, &r->trial) >= MANY;
+    if (!mixture_has_scale(g->p->loss) || (many && !squares))
         return true;
     const mixture_question q = {.kind = MIXTURE_CROSS, .now = mixture_of(&r->trial), .from = mixture_of(&r->now)};
-    return grower_ask(g, &q) && g->answer[0] > 1.2 * sqrt(g->answer[1]);
+    const double level = !squares ? 0.7 : many && fall > cost ? 0 : 1.2; /* 0: the other rows gain at all */
+    return grower_ask(g, &q) && g->answer[0] > level * sqrt(g->answer[1]);
+}
+
+/* Whether every group has at least problem->least clients. */
+static bool is_large_enough(const grower *g, const fitted *m)
+{
+    return smallest(g, m) >= (double)g->p->least;
 }
 
 static bool grow_once(grower *g, room *r)
 {
-    enum { TRIES = 4 };
+    enum { TRIES = 6 };
     const double best = bic_of(g, &r->now);
     const fit_limits limits = {25, 0.02, false, best};
     find_cuts(g, r);
     for (size_t i = 0; i < r->n_list && i < TRIES && !g->gone; i++) {
         try_cut(g, r, &r->list[i], &limits);
-        if (!g->gone && bic_of(g, &r->trial) < best && holds_across(g, r)) {
+        if (!g->gone && bic_of(g, &r->trial) < best && is_large_enough(g, &r->trial) && holds_across(g, r)) {
             fitted_copy(g, &r->now, &r->trial);
             return true;
         }
     }
     return false;
+}
+
+/* The two groups whose models are the closest, in the metric of the columns. */
+static void closest(const grower *g, const fitted *m, size_t pair[2])
+{
+    double least = INFINITY;
+    for (size_t k = 1; k < m->K; k++)
+        for (size_t l = 0; l < k; l++) {
+            double distance = 0;
+            for (size_t i = 0; i < g->M; i++) {
+                const double d = m->w[k * g->M + i] - m->w[l * g->M + i];
+                distance += g->column[i] * d * d;
+            }
+            if (distance < least) {
+                least = distance;
+                pair[0] = l;
+                pair[1] = k;
+            }
+        }
+}
+
+/* Merges the two closest groups if the BIC falls: an early cut may have divided a true group. */
+static bool merge_once(grower *g, room *r)
+{
+    const size_t M = g->M, last = r->now.K - 1;
+    const fit_limits limits = {25, 0.02, false, bic_of(g, &r->now)};
+    fitted *t = &r->trial;
+    size_t pair[2] = {0, 1};
+    closest(g, &r->now, pair);
+    fitted_copy(g, t, &r->now);
+    double *a = t->w + pair[0] * M, *b = t->w + pair[1] * M;
+    const double share = t->share[pair[0]] + t->share[pair[1]], part = t->share[pair[1]] / share;
+    for (size_t i = 0; i < M; i++)
+        a[i] += part * (b[i] - a[i]);
+    t->share[pair[0]] = share;
+    t->share[pair[1]] = t->share[last];
+    memmove(b, t->w + last * M, M * sizeof *b);
+    t->K = last;
+    fit_mixture(g, t, NULL, NULL, &limits);
+    if (g->gone || !(bic_of(g, t) < limits.target) || !is_large_enough(g, t))
+        return false;
+    fitted_copy(g, &r->now, t);
+    return true;
 }
 
 /* Numbers of an answer to MIXTURE_MEMBERS. */
@@ -209,6 +290,23 @@ static void ask_members(grower *g, const fitted *m)
             return;
         memcpy(r->p + first * m->K, g->answer, q.count * m->K * sizeof *r->p);
     }
+}
+
+/* The sum over clients, so that the cloud need not know which client is in which group. */
+static void ask_sizes(grower *g, const fitted *m)
+{
+    const mixture_question q = {.kind = MIXTURE_SIZES, .now = mixture_of(m), .kappa = 1};
+    if (!grower_ask(g, &q))
+        return;
+    for (size_t k = 0; k < m->K; k++)
+        g->result->size[k] = (uint64_t)fmax(0, fmin(g->answer[k], (double)g->p->n_clients));
+}
+
+static void count_members(grower *g, const fitted *m)
+{
+    personal_result *r = g->result;
+    for (size_t i = 0; i < g->p->n_clients; i++)
+        r->size[mixture_largest(r->p + i * m->K, m->K)]++;
 }
 
 /* Mean squares of the columns. */
@@ -266,7 +364,7 @@ static void give_back(grower *g, room *r)
         free(vectors[i]);
 }
 
-/* Of the first round, in the units of the loss: as if every y were of its likely size, and the model 0. */
+/* Scale of the first round, in the units of the loss: as if every y had its likely size, and the model were 0. */
 static double first_scale(const grower *g)
 {
     double squares = 0;
@@ -287,17 +385,23 @@ static void grow(grower *g, room *r)
         return;
     fit_mixture(g, m, NULL, NULL, &first);
     g->least = fmax(1e-8 * m->T, 1e-300);
-    memcpy(g->centre, m->w, g->M * sizeof *m->w); /* what a group's rows do not say is taken from all */
+    memcpy(g->centre, m->w, g->M * sizeof *m->w); /* it fills what a group's rows do not determine */
     g->centred = true;
     const double alone = bic_of(g, m), loss = g->answer[MIXTURE_TOTALS + MIXTURE_LOSS];
     while (!g->gone && m->K < g->p->most && grow_once(g, r))
         ;
+    while (!g->gone && m->K > 2 && merge_once(g, r)) /* K = 2 came from K = 1 with a higher BIC */
+        ;
     g->result->gain = alone - bic_of(g, m);
     g->held = m->K == 1 && loss_kind_of(g->p->loss)->labels && loss < 0.1 * g->rows;
-    if (g->held) /* rows lose hardly anything: a plane may separate the classes */
+    if (g->held) /* rows have almost no loss: a plane may separate the classes */
         memset(g->centre, 0, g->M * sizeof *g->centre);
-    if (!g->gone && (m->K > 1 || g->held))
-        fit_mixture(g, m, NULL, NULL, &last);
+    if (g->gone || (m->K == 1 && !g->held))
+        return;
+    fitted_copy(g, &r->trial, m);
+    fit_mixture(g, m, NULL, NULL, &last);
+    if (!g->gone && m->K > 1 && !is_large_enough(g, m)) /* the finer fit has drawn clients out of a small group */
+        fitted_copy(g, m, &r->trial);
 }
 
 /* The largest group first. */
@@ -326,8 +430,14 @@ static bool keep(grower *g, const fitted *m)
     if (!r->w || (members && !r->p))
         return false;
     memcpy(r->w, m->w, m->K * g->M * sizeof *r->w);
-    if (members)
+    if (members) {
         ask_members(g, m);
+        count_members(g, m);
+    } else if (m->K > 1) {
+        ask_sizes(g, m);
+    } else {
+        r->size[0] = g->p->n_clients;
+    }
     r->finished = !g->gone;
     return true;
 }

@@ -4,9 +4,9 @@
  *
  *     p_jk ~ share_k exp(-f_jk / T)        f_jk: its loss with w_k;  T: scale of the loss, 1 for classes and counts
  *
- * which it computes from the models of the question and keeps at home. Every answer is a vector whose sum over all
- * clients is all that the cloud needs. A question has everything that its answer depends on, so a client that is
- * started anew answers like one that never stopped.
+ * which it computes from the models of the question and does not send. Every answer is a vector, and the cloud needs
+ * only the sum over all clients. A question contains everything that its answer depends on, so a restarted client gives
+ * the same answer.
  */
 #ifndef HFSAD_PERSONAL_MIXTURE_H
 #define HFSAD_PERSONAL_MIXTURE_H
@@ -32,24 +32,25 @@ typedef enum {
     MIXTURE_CROSS, /* answer: the sums of d_j and d_j^2, d_j: what the second mixture takes off the client's loss on the
                       half of its rows that the weights do not come from */
     MIXTURE_MEMBERS, /* answer: p of the clients numbered from `first` on, K numbers each */
+    MIXTURE_SIZES,   /* answer: 1 for the group of the client's largest weight, 0 for the others (K) */
     MIXTURE_KINDS
 } mixture_kind;
 
 enum { MIXTURE_LIKELIHOOD, MIXTURE_ROWS, MIXTURE_TOTALS }; /* sum of -log sum_k share exp(-f/T); weight of all rows */
 enum { MIXTURE_CLIENTS, MIXTURE_LOSS, MIXTURE_SUMS };      /* sums of p and of p f */
 
-/* The cut of a group in two: clients whose place, <u, g_j> / sqrt(n_j), is beyond `at` go to the group behind the last.
- */
+/* The cut of a group in two: clients whose coordinate <u, g_j> / sqrt(n_j) is beyond `at` move to a new group after the
+ * last. */
 typedef struct {
     size_t group;
     double at;
-    double mix; /* part of a client's weight that is divided as the whole group is */
+    double mix; /* share of a client's weight that is divided like the whole group */
     const double *u;
 } mixture_cut;
 
 typedef struct {
     mixture_kind kind;
-    mixture now;     /* where losses and derivatives are taken */
+    mixture now;     /* point at which losses and derivatives are evaluated */
     double kappa;    /* half the width over which kinks are rounded */
     mixture from;    /* K = 0: the weights are those of `now`. STATS: they are those of this mixture, cut. CROSS: the
                         mixture that `now` is compared with */
@@ -59,14 +60,14 @@ typedef struct {
     size_t first, count; /* MEMBERS */
 } mixture_question;
 
-/* Lower triangle, row by row. */
+/* Number of elements of a lower triangle, stored row by row. */
 static inline size_t triangle(size_t n)
 {
     return n * (n + 1) / 2;
 }
 
 size_t mixture_length(const mixture_question *q, size_t M);
-/* A question as numbers, and back; false: these are no question. The question's pointers lead into `values`. */
+/* A question as numbers, and back; false: the numbers are not a question. The question's pointers refer to `values`. */
 size_t mixture_count(const mixture_question *q, size_t M);
 void mixture_pack(const mixture_question *q, size_t M, double *values);
 bool mixture_unpack(mixture_question *q, mixture_kind kind, size_t M, const double *values, size_t count);
@@ -74,15 +75,17 @@ bool mixture_unpack(mixture_question *q, mixture_kind kind, size_t M, const doub
 typedef struct {
     const hfsad_loss *loss;
     client_rows rows;
-    size_t M, number; /* number: of the client among all */
+    size_t M, number; /* number: index of the client */
     double *scratch;  /* mixture_scratch(M) */
 } mixture_client;
 
 size_t mixture_scratch(size_t M);
 /* answer: mixture_length numbers, all written. */
 void mixture_answer(const mixture_client *client, const mixture_question *q, double *answer);
-/* A client's model: the groups' by its weights. */
+/* A client's model: the groups' models weighted by the client's weights. */
 void mixture_model(const mixture *m, size_t M, const double *p, double *w);
+/* The group of the largest of K weights; the first if several are equal. */
+size_t mixture_largest(const double *p, size_t K);
 /* p of a client: K numbers. */
 void mixture_weights(const mixture_client *client, const mixture *m, double *p);
 

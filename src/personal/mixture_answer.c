@@ -29,7 +29,7 @@ static row_bend bend_of(const hfsad_loss *loss, double y, double s, double kappa
     const double jump = high - low, off = s - y;
     if (!isfinite(jump) || (kind->bend && kind->labels))
         return (row_bend){kind->slope(loss, y, s), kind->bend(loss, y, s)};
-    if (kind->bend) { /* its own width */
+    if (kind->bend) { /* the loss has its own width */
         const double most = kind->bend(loss, y, y);
         return (row_bend){kind->slope(loss, y, s), fmin(jump / 2 / fabs(off), most > 0 ? most : INFINITY)};
     }
@@ -37,7 +37,7 @@ static row_bend bend_of(const hfsad_loss *loss, double y, double s, double kappa
     return (row_bend){low + jump * part, jump * above * (1 - above) / kappa + 0.05 * jump / 2 / fmax(fabs(off), kappa)};
 }
 
-/* By how much the rounded loss is above the loss. */
+/* By how much the rounded loss exceeds the loss. */
 static double rounding(const hfsad_loss *loss, double y, double s, double kappa)
 {
     double low, high;
@@ -81,6 +81,14 @@ void mixture_weights(const mixture_client *c, const mixture *m, double *p)
     weigh(m, f, p);
 }
 
+size_t mixture_largest(const double *p, size_t K)
+{
+    size_t best = 0;
+    for (size_t k = 1; k < K; k++)
+        best = p[k] > p[best] ? k : best;
+    return best;
+}
+
 void mixture_model(const mixture *m, size_t M, const double *p, double *w)
 {
     memset(w, 0, M * sizeof *w);
@@ -99,7 +107,8 @@ static void gradient(const mixture_client *c, const double *w, double kappa, dou
     }
 }
 
-/* Where the client lies along u, for the model w: of variance 1 if u is scaled so and the client obeys w. */
+/* The client's coordinate along u, for the model w; its variance is 1 if u is scaled accordingly and the client follows
+ * w. */
 static double place(const mixture_client *c, const double *w, double kappa, const double *u)
 {
     double *g = c->scratch, sum = 0;
@@ -206,7 +215,7 @@ static void answer_cuts(const mixture_client *c, const mixture_question *q, doub
     }
 }
 
-/* The client's loss on each half of its rows under the weights that the other half gives. */
+/* The client's loss on each half of its rows, with weights from the other half. */
 static double crossed(const mixture_client *c, const mixture *m)
 {
     double *f = c->scratch + c->M, *other = f + MIXTURE_MOST + 1, p[MIXTURE_MOST], sum = 0;
@@ -218,6 +227,13 @@ static double crossed(const mixture_client *c, const mixture *m)
             sum += p[k] * other[k];
     }
     return sum;
+}
+
+static void answer_size(const mixture_client *c, const mixture *m, double *answer)
+{
+    double p[MIXTURE_MOST];
+    mixture_weights(c, m, p);
+    answer[mixture_largest(p, m->K)] = 1;
 }
 
 void mixture_answer(const mixture_client *c, const mixture_question *q, double *answer)
@@ -245,6 +261,9 @@ void mixture_answer(const mixture_client *c, const mixture_question *q, double *
     case MIXTURE_MEMBERS:
         if (c->number >= q->first && c->number - q->first < q->count)
             mixture_weights(c, &q->now, answer + (c->number - q->first) * q->now.K);
+        break;
+    case MIXTURE_SIZES:
+        answer_size(c, &q->now, answer);
         break;
     case MIXTURE_KINDS:
         break;

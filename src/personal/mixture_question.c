@@ -32,6 +32,8 @@ size_t mixture_length(const mixture_question *q, size_t M)
         return 2;
     case MIXTURE_MEMBERS:
         return q->count * K;
+    case MIXTURE_SIZES:
+        return K;
     case MIXTURE_KINDS:
         break;
     }

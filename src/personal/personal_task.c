@@ -47,6 +47,7 @@ bool personal_problem_make(personal_problem *problem, const hfsad_spec *spec, co
         .priors = priors,
         .loss = &p->leaf_classes[0].loss,
         .most = (size_t)spec->groups.most,
+        .least = spec_cohort(spec),
         .n_clients = d->n_leaves,
         .length = p->length,
         .members = spec_shows_clients(spec),

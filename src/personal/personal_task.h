@@ -6,7 +6,7 @@
 #include "personal/grow.h"
 #include "plan/plan.h"
 
-enum { PERSONAL_COORDINATES = 256 }; /* up to which second derivatives are sent for every group */
+enum { PERSONAL_COORDINATES = 256 }; /* limit for sending the second derivatives of every group */
 
 #define PERSONAL_BROKEN "the models are no longer finite; scale the columns (features.standardize)"
 
@@ -14,8 +14,7 @@ enum { PERSONAL_COORDINATES = 256 }; /* up to which second derivatives are sent 
 bool personal_is_due(const hfsad_spec *spec);
 /* Why the groups of the plan cannot be found; NULL: they can. */
 const char *personal_why_not(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M);
-/* Of d only the tree is looked at. problem->priors is to be freed, ask and context are the caller's. false: no memory.
- */
+/* Only the tree of d is used. The caller frees problem->priors and sets ask and context. false: no memory. */
 bool personal_problem_make(personal_problem *problem, const hfsad_spec *spec, const plan *p, const dataset *d);
 
 #endif

@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POWER_STEPS = 12 };      /* within a tenth or so, where up to twice is stable */
+enum { POWER_STEPS = 12 };      /* accurate to about a tenth; up to twice the value is stable */
 enum { GROUP_DOUBLES = 65536 }; /* numbers of a question at most */
 
 /* What a question begins with. */

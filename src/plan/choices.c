@@ -95,7 +95,7 @@ static const char *foreign_part(const override_settings *s, node_kind kind)
 enum { PLACE_SIZE = 300 };
 
 /* "spec.yaml:12: overrides" or "overrides". */
-static const char *place_of(const hfsad_spec *spec, const override_settings *s, char buffer[PLACE_SIZE])
+static const char *override_place(const hfsad_spec *spec, const override_settings *s, char buffer[PLACE_SIZE])
 {
     if (s->line > 0)
         snprintf(buffer, PLACE_SIZE, "%s:%d: overrides", spec->path, s->line);
@@ -138,8 +138,9 @@ static hfsad_status override_for(const choice_table *t, const char *name, node_k
         char place[PLACE_SIZE];
         const char *foreign = foreign_part(s, kind);
         if (foreign)
-            return error_set(err, HFSAD_ERROR_INPUT, "%s: %s is %s, which has no %s%s", place_of(t->spec, s, place),
-                             name, kinds[kind], foreign, kind == EDGE ? "; write edge/* for its clients" : "");
+            return error_set(err, HFSAD_ERROR_INPUT, "%s: %s is %s, which has no %s%s",
+                             override_place(t->spec, s, place), name, kinds[kind], foreign,
+                             kind == EDGE ? "; write edge/* for its clients" : "");
         t->used[o] = true;
         if (*any)
             lay_over(merged, s);
@@ -185,7 +186,7 @@ hfsad_status check_overrides(const choice_table *t, hfsad_error *err)
     for (size_t o = 0; o < t->spec->n_overrides; o++) {
         const override_settings *s = &t->spec->overrides[o];
         char place[PLACE_SIZE], near[256];
-        place_of(t->spec, s, place);
+        override_place(t->spec, s, place);
         if (!t->used[o] && t->spec->some_clients)
             continue;
         if (!t->used[o]) {

@@ -9,7 +9,7 @@
 
 #include "plan/plan.h"
 
-/* The number of cohorts of n children of one sort, and the first member of cohort i; that of `cohorts` is n. */
+/* The number of cohorts of n children of one kind, and the first member of cohort i; for i = cohorts it is n. */
 size_t cohorts_of(const plan *p, size_t n);
 size_t cohort_first(size_t n, size_t cohorts, size_t i);
 /* The first member of the cohort that child `slot` of n is in. */

@@ -46,6 +46,11 @@ void guard_pass(const word_transfer *t, guard_state *g)
     words_pass_reals(t, &g->least, 1);
 }
 
+uint64_t guard_repairs_most(const plan *p)
+{
+    return p->cycles ? CYCLES_MOST : REPAIRS_MOST;
+}
+
 bool plan_is_guarded(const plan *p, size_t n_inner)
 {
     for (size_t i = 0; i < n_inner; i++)
@@ -165,7 +170,7 @@ bool guard_decide(guard_state *g, const plan *p, size_t M, size_t tied, const do
     if (isfinite(size) && strain <= STRAIN_QUIET && step <= STEP_QUIET * size && !(g->star && size > size_most(g, p)))
         memcpy(g->calm, w0, tied * sizeof *w0);
     const bool over = isfinite(size) && has_frozen(g, p, iteration, step, size);
-    if (!over && ((isfinite(size) && g->wild < WILD_MOST) || g->repairs >= (p->cycles ? CYCLES_MOST : REPAIRS_MOST)))
+    if (!over && ((isfinite(size) && g->wild < WILD_MOST) || g->repairs >= guard_repairs_most(p)))
         return false;
     if (over)
         set_calm(g, p, M, w0, iteration);

@@ -58,7 +58,7 @@ typedef struct {
     double sum, count;
 } guard_strain;
 
-/* The best w_0 after this iteration; w0 itself where rows are missing or nothing is kept. */
+/* The best w_0 after this iteration; w0 itself if rows are missing or nothing is kept. */
 const double *guard_best(const guard_state *g, const plan *p, uint64_t iteration, const double *w0);
 
 /* What a driver keeps of it beside calm and before. */
@@ -71,6 +71,8 @@ static inline bool plan_has_guard(const plan *p, size_t n_inner)
 {
     return p->keeps_best || plan_is_guarded(p, n_inner);
 }
+/* Upper limit on the number of repairs, or of cycles. */
+uint64_t guard_repairs_most(const plan *p);
 /* The rule of an inner node's link after this number of repairs. */
 hfsad_link_rule guard_rule(const plan *p, const hfsad_link_rule *rule, uint64_t repairs);
 /* The same of a client's. */
@@ -86,7 +88,8 @@ guard_strain guard_link(const inner_class *class, const hfsad_link_rule *rule, c
  */
 bool guard_decide(guard_state *g, const plan *p, size_t M, size_t tied, const double *w0, uint64_t iteration,
                   guard_strain strain);
-/* The dual residual after a repair: that of the last round if it is finite, because no step has been made since. */
+/* The dual residual after a repair: the value of the last round if it is finite, because no step has been made
+ * since. */
 static inline double guard_dual(double dual)
 {
     return isfinite(dual) ? dual : (double)NAN;

@@ -21,8 +21,8 @@ void labels_settle_leaf(dataset *d, size_t leaf, const hfsad_loss *loss, size_t 
 bool labels_same(const double *read, const double *settled, size_t count);
 hfsad_status labels_check(const label_signs *found, hfsad_error *err);
 
-/* The rows of all clients, by the losses that the spec gives them; and the labels that a table has are as many as the
- * loss takes. */
+/* Checks the rows of all clients against the losses of the spec, and that a table has as many labels as the loss
+ * takes. */
 hfsad_status labels_settle(dataset *d, const hfsad_spec *spec, hfsad_error *err);
 
 /* "no is -1, yes is 1", to be freed; "" : there are none. */

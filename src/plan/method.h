@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-/* Why the plan's problem is not that of one model for all; NULL: it is. */
+/* Why the problem of the plan is not one model for all nodes; NULL: it is. */
 const char *plan_why_apart(const plan *p, size_t n_inner);
 /* Whether the problem of one model for all is convex. */
 bool plan_is_convex(const plan *p, size_t n_inner);

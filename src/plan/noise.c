@@ -280,10 +280,11 @@ void noise_model(const noise_budget *b, const word_source *words, uint64_t k, do
                  const double *w_parent, double *w, int64_t *steps)
 {
     const noise_lattice l = noise_lattice_at(b, sigma, M);
+    const gaussian law = gaussian_of(l.variance);
     noise_clip(&l, M, w_parent, w, steps);
     words->begin(words->context, k);
     for (size_t m = 0; m < M; m++)
-        w[m] = w_parent[m] + l.step * (double)(steps[m] + gaussian_draw(words, l.variance));
+        w[m] = w_parent[m] + l.step * (double)(steps[m] + gaussian_draw(&law, words));
 }
 
 bool noise_clip_link(const plan *p, const hfsad_link_rule *rule, hfsad_link *link, size_t M, const double *w_parent,
@@ -312,10 +313,10 @@ void noise_words(const plan *p, const word_source *words, uint64_t k, size_t mem
     const noise_lattice l = lattice_of_words(p, sigma);
     const int64_t unit = (int64_t)(l.step * plan_up_factor(p, sigma));
     const uint64_t sharers = p->async && p->cohort ? p->cohort : members; /* that are left if members leave */
-    const uint64_t share = (l.variance + sharers - 1) / sharers;
+    const gaussian law = gaussian_of((l.variance + sharers - 1) / sharers);
     words->begin(words->context, k);
     for (size_t m = 0; m < M; m++) {
         const int64_t steps = (u[m] + (u[m] < 0 ? -unit : unit) / 2) / unit;
-        u[m] = unit * (steps + gaussian_draw(words, share));
+        u[m] = unit * (steps + gaussian_draw(&law, words));
     }
 }

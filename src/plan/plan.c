@@ -196,7 +196,7 @@ static hfsad_schedule schedule_of(const SCHEDULE_settings *general, const SCHEDU
                             .over = pick(s.relax, 1 + usual.over) - 1};
 }
 
-/* The paper's c and alpha for a link of that slope; at_least where it pulls not at all. */
+/* The paper's c and alpha for a link of this slope; at_least if the link does not pull. */
 static hfsad_schedule paper_schedule(double slope, double at_least, double divide)
 {
     return (hfsad_schedule){.c = (slope > 0 ? slope : at_least) / divide, .alpha = sqrt(20) * divide};
@@ -397,8 +397,8 @@ static bool is_watched(const preset *t, size_t i, const hfsad_penalty *link)
            hfsad_penalty_slope(link) >= t->omega_0[t->d->inner[i].depth] * (1 - 1e-9);
 }
 
-/* Phase retrieval of one model by schedules that grow; the safeguard begins a new cycle, so all links are watched. By
- * default if no polish follows, which would go on from where a run has frozen. */
+/* Phase retrieval of one model with growing schedules. The safeguard begins new cycles, so all links are watched. This
+ * is the default if no polish follows, because a polish continues from the point at which a run has frozen. */
 static bool has_cycles(const preset *t, const plan *p)
 {
     const bool by_itself = t->spec->run.cycles < 0 && t->spec->run.polish == 0;
@@ -573,7 +573,7 @@ static hfsad_status check_several(const plan *p, const hfsad_spec *spec, hfsad_e
     const char *wrong = !any              ? NULL
                         : !all            ? "all clients must have it"
                         : mean            ? "loss.scale: mean cannot be combined with it"
-                        : spec->top.truth ? "truth: there is none of several classes"
+                        : spec->top.truth ? "truth: it cannot be given for several classes; remove it"
                                           : NULL;
     return wrong ? error_set(err, HFSAD_ERROR_INPUT, "%s: %s", several_key(spec), wrong) : HFSAD_OK;
 }
@@ -631,6 +631,7 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     p->cohort = spec_cohort(spec);
     p->async = spec->federation.mode == MODE_ASYNC;
     p->noise = noise_budget_of(spec);
+    p->largest = spec->privacy.largest;
     p->fraction = choose_fraction(spec, fmax(t->scales.length, noise_size(&p->noise)));
     p->stop_absolute = spec->stop.absolute;
     p->stop_relative = spec->stop.relative;

@@ -57,6 +57,7 @@ typedef struct {
     int fraction;         /* fixed: bits after the binary point of u/sigma */
     size_t cohort;        /* fixed: smallest size of a cohort (plan/cohort.h); 0: no cohorts */
     bool async;           /* nodes do not wait for all others, and members may leave their cohorts */
+    double largest;       /* bound of the numbers of models that a client steps on or is asked about; NAN: none */
     noise_budget noise;
     double stop_absolute, stop_relative;
     bool cycles;        /* phase retrieval: a run that no longer moves begins a new cycle (guard.h) */

@@ -36,7 +36,7 @@ loss_facts loss_measure(const client_rows *rows, size_t M, const hfsad_loss *los
     return f;
 }
 
-/* The gradient at w, through a prox of short step where the program has no gradient. */
+/* The gradient at w; if the program supplies no gradient, by a prox with a short step. */
 static void own_slope(const hfsad_own_loss *own, const hfsad_client *client, const double *w, double sigma, double *g)
 {
     if (own->gradient) {
@@ -87,7 +87,7 @@ static hfsad_status own_scales(data_scales *t, double clients, const surveyor *a
     return HFSAD_OK;
 }
 
-/* The mean of y where an intercept takes that up. */
+/* The mean of y if an intercept absorbs it. */
 static hfsad_status find_centre(double *centre, bool intercept, const surveyor *ask, hfsad_error *err)
 {
     double totals[2];

@@ -36,8 +36,8 @@ typedef struct {
     double *values;   /* of a question: thresholds or parameter, then M numbers */
 } spectrum;
 
-static hfsad_status ask(const spectrum *s, survey_kind kind, size_t count, size_t sums, double *totals,
-                        hfsad_error *err)
+static hfsad_status ask_spectrum(const spectrum *s, survey_kind kind, size_t count, size_t sums, double *totals,
+                                 hfsad_error *err)
 {
     const survey_question q = {kind, count, s->values, 0, sums};
     return s->ask->ask(s->ask->context, &q, totals, err);
@@ -49,7 +49,7 @@ static hfsad_status matrix(void *context, const double *v, double *product, hfsa
     s->values[0] = s->parameter;
     for (size_t m = 0; m < s->M; m++)
         s->values[1 + m] = s->column[m] > 0 ? v[m] / s->column[m] : 0;
-    const hfsad_status status = ask(s, s->kind, 1 + s->M, s->M, product, err);
+    const hfsad_status status = ask_spectrum(s, s->kind, 1 + s->M, s->M, product, err);
     for (size_t m = 0; m < s->M; m++)
         product[m] = s->column[m] > 0 ? product[m] / s->column[m] : 0;
     return status;
@@ -58,7 +58,7 @@ static hfsad_status matrix(void *context, const double *v, double *product, hfsa
 /* The columns' sizes, and the parameter of the kind. guess: roughly the size of <x,w>^2 over |x|^2. */
 static hfsad_status prepare(spectrum *s, double *guess, double *totals, hfsad_error *err)
 {
-    hfsad_status status = ask(s, SURVEY_COLUMNS, 0, s->M + 2, totals, err);
+    hfsad_status status = ask_spectrum(s, SURVEY_COLUMNS, 0, s->M + 2, totals, err);
     if (status)
         return status;
     const double y = totals[s->M], n = totals[s->M + 1];
@@ -142,7 +142,7 @@ void start_draw(double *start, size_t M, uint64_t seed, uint64_t index, double l
         start[m] *= length / sqrt(size);
 }
 
-/* Of numbers whose squares overflow, too: a start that is not finite is none. */
+/* Also for numbers whose squares overflow: a start that is not finite is not a start. */
 static double length_of(const double *v, size_t M)
 {
     double square = 0, most = 0, part = 0;
@@ -157,8 +157,8 @@ static double length_of(const double *v, size_t M)
     return fmin(most * sqrt(part), DBL_MAX);
 }
 
-/* Start number `index` of run.tries: the first itself, the others drawn, of its length, or of the likely one where that
- * is 0. */
+/* Start number `index` of run.tries: the first is the start itself; the others are random vectors of its length, or of
+ * the likely length if it is 0. */
 static void start_try(double *start, const double *first, size_t M, uint64_t seed, uint64_t index, double likely)
 {
     const double length = length_of(first, M);
@@ -288,7 +288,7 @@ static hfsad_status start_better(double *start, const hfsad_spec *spec, const da
 {
     const size_t M = d->M;
     double *robust = alloc_zero(4 * M, sizeof *robust), *a = robust + M, *b = a + M, *g = b + M;
-    double near[2] = {0}, below[2] = {0}; /* the losses of both, and where they lead */
+    double near[2] = {0}, below[2] = {0}; /* the losses at both starts, and after descending from them */
     if (!robust)
         return error_memory(err, 4 * M * sizeof *robust, "the robust start");
     hfsad_status status = start_vector(robust, "robust", d, (uint64_t)spec->run.seed, ask, err);

@@ -88,7 +88,7 @@ static void answer_direction(const survey_client *c, const survey_question *q, d
         row_add(&c->rows, r, direction_weight(c, q, r) * row_dot(&c->rows, r, q->values + 1), answer);
 }
 
-/* Sums of the weights and of y, less what a model explains where one is given. */
+/* Sums of the weights and of y; if a model is given, of y minus its prediction. */
 static void answer_sums(const survey_client *c, const double *w, double *answer)
 {
     for (size_t r = 0; r < c->rows.count; r++) {

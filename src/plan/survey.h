@@ -75,7 +75,7 @@ typedef struct {
     uint64_t questions, bytes_up, bytes_down;
 } survey_cost;
 
-/* A surveyor over data in memory. spec may be NULL where only starts are asked for. */
+/* A surveyor over data in memory. spec may be NULL if only starts are computed. */
 typedef struct {
     const dataset *d;
     const hfsad_spec *spec;
@@ -94,7 +94,7 @@ surveyor local_surveyor(local_survey *s);
 /* The client `leaf` with these rows, which need not be those of s->d; scratch is s's. */
 hfsad_status survey_client_make(const local_survey *s, size_t leaf, client_rows rows, survey_client *c,
                                 hfsad_error *err);
-/* Whether a question has as many numbers, and wants as many, as its kind has for models of M numbers. */
+/* Whether a question has, and asks for, the numbers that its kind has for models of M numbers. */
 bool survey_question_fits(const survey_question *q, size_t M);
 
 #endif

@@ -1,5 +1,6 @@
 #include "polish/answers.h"
 
+#include "core/kernels.h"
 #include "math/losses.h"
 #include "polish/chosen.h"
 #include "polish/score_answers.h"
@@ -10,100 +11,6 @@
 
 const double polish_steps[POLISH_STEPS] = {4,   2,    1.4, 1,    0.75, 0.55, 0.4,  0.3,
                                            0.2, 0.14, 0.1, 0.07, 0.04, 0.02, 1e-2, 1e-3};
-
-size_t polish_points(polish_kind kind, size_t M)
-{
-    return kind == POLISH_LINE || kind == POLISH_REPAIR ? M : 0;
-}
-
-size_t polish_down(polish_kind kind, size_t M)
-{
-    switch (kind) {
-    case POLISH_SCALES:
-    case POLISH_DIAGONAL:
-    case POLISH_HESSIAN:
-    case POLISH_GRAM:
-    case POLISH_GRAM_DIAGONAL:
-    case POLISH_FORGET:
-    case POLISH_KINDS:
-        return 0;
-    case POLISH_METRIC:
-        return M * (M + 1) / 2;
-    case POLISH_SEARCH:
-        return POLISH_LANES * M;
-    case POLISH_ANCHOR:
-    case POLISH_VALUE:
-    case POLISH_LINE:
-    case POLISH_PRODUCT:
-    case POLISH_COMMIT:
-    case POLISH_REPAIR:
-    case POLISH_SPREAD:
-    case POLISH_METRIC_DIAGONAL:
-    case POLISH_ROUND:
-    case POLISH_RESIDUALS:
-    case POLISH_BREAD:
-    case POLISH_MEAT:
-    case POLISH_CHOOSE:
-        break;
-    }
-    return M + polish_points(kind, M);
-}
-
-size_t polish_length(polish_kind kind, size_t M)
-{
-    switch (kind) {
-    case POLISH_REPAIR:
-        return M + 1;
-    case POLISH_VALUE:
-        return M + POLISH_NUMBERS;
-    case POLISH_SCALES:
-        return POLISH_VECTORS * M + POLISH_COUNTS;
-    case POLISH_HESSIAN:
-    case POLISH_BREAD:
-    case POLISH_MEAT:
-        return M * (M + 1) / 2;
-    case POLISH_RESIDUALS:
-        return POLISH_LEVELS + POLISH_MOMENTS;
-    case POLISH_GRAM:
-        return M * (M + 1) / 2 + 1;
-    case POLISH_GRAM_DIAGONAL:
-        return M + 1;
-    case POLISH_LINE:
-        return POLISH_STEPS;
-    case POLISH_SPREAD:
-        return POLISH_LEVELS;
-    case POLISH_DIAGONAL:
-    case POLISH_PRODUCT:
-        return M;
-    case POLISH_METRIC:
-    case POLISH_METRIC_DIAGONAL:
-        return 2;
-    case POLISH_ROUND:
-        return M + STAR_NUMBERS;
-    case POLISH_SEARCH:
-        return POLISH_LANES * (M + 1);
-    case POLISH_ANCHOR:
-    case POLISH_COMMIT:
-    case POLISH_FORGET:
-    case POLISH_CHOOSE:
-    case POLISH_KINDS:
-        break;
-    }
-    return 1;
-}
-
-size_t polish_longest(size_t M, size_t direct)
-{
-    size_t longest = 0;
-    for (polish_kind kind = 0; kind < POLISH_KINDS; kind++) {
-        const bool large = kind == POLISH_HESSIAN || kind == POLISH_GRAM || kind == POLISH_METRIC ||
-                           kind == POLISH_BREAD || kind == POLISH_MEAT || kind == POLISH_SEARCH;
-        const size_t columns = large && M > direct ? direct : M;
-        const size_t up = polish_length(kind, columns), down = polish_down(kind, columns), most = up > down ? up : down;
-        longest = most > longest ? most : longest;
-    }
-    return longest;
-}
 
 static bool is_smooth(const hfsad_loss *loss)
 {
@@ -136,8 +43,8 @@ double polish_gap(const hfsad_loss *loss, double c, double y, double s, double a
     return c * fmax(loss_kind_of(loss)->gap(loss, y, s, a / c), 0); /* below 0 only by the rounding of a / c */
 }
 
-/* Whether a slope is neither of the two that the loss has beside its kink: 0, or above that, up to 1, its distance to
- * the nearer one. */
+/* Distance of a slope from the nearer of the two slopes that the loss has beside its kink, relative to half of their
+ * difference; 0 to 1. */
 static double in_kink(const hfsad_loss *loss, double y, double slope)
 {
     double low, high;
@@ -145,7 +52,7 @@ static double in_kink(const hfsad_loss *loss, double y, double slope)
     return slope > low && slope < high ? 2 * fmin(slope - low, high - slope) / (high - low) : 0;
 }
 
-/* s0: where the envelope's minimiser would be without the loss. */
+/* s0: the envelope's minimiser without the loss. */
 static row_part kinked_part(const hfsad_loss *loss, double c, double y, double s, double a, double kappa, bool eased)
 {
     const double s0 = s + a * kappa / c, slope = loss_row_slope(loss, y, s0, kappa, s), next = c * slope;
@@ -249,8 +156,8 @@ static void answer_commit(const polish_client *o, const polish_question *q, doub
     }
 }
 
-/* The row's slope moved by u, and what its tangent there has below the model at s: the kink's multiplier within its
- * bounds, and the tangent of the parabola at s + <x,u>. */
+/* The row's slope moved by u, and by how much its tangent there is below the model at s: the kink's multiplier within
+ * its bounds, and the tangent of the parabola at s + <x,u>. */
 static double repair_phase(double c, double y, double s, double a, double t, double along, const polish_question *q,
                            double *slope)
 {
@@ -275,10 +182,34 @@ static void answer_repair(const polish_client *o, const polish_question *q, doub
             const row_part p = part_at(o, q, r, c, s);
             const double wanted = p.slope + (p.bend > 0 ? p.bend * along : 0);
             a = polish_cut(o->loss, c, y, wanted);
-            if (q->beta == POLISH_EASED) /* a row that is cut does not follow the next repair */
+            if (q->beta == POLISH_EASED) /* a clipped row does not follow the next repair */
                 o->bend[r] = a == wanted ? p.bend : 0;
             answer[o->M] += polish_gap(o->loss, c, y, s, a);
         }
+        row_add(&o->rows, r, a, answer);
+    }
+}
+
+double polish_excess(int i)
+{
+    return ldexp(i % 2 ? 0.70710678118654752 : 1, -(i / 2));
+}
+
+static void answer_project(const polish_client *o, const polish_question *q, double *answer)
+{
+    double *beyond = answer + o->M + 1;
+    for (size_t r = 0; r < o->rows.count; r++) {
+        const double c = weight_of(o, r);
+        if (!(c > 0))
+            continue;
+        const double y = o->rows.y[r], s = row_dot(&o->rows, r, q->point);
+        const double from = q->kappa > 0 ? slope_at(o, q, r, c, s) : o->bend[r];
+        const double wanted = q->step * (from + c * row_dot(&o->rows, r, q->vector));
+        const double a = o->bend[r] = polish_cut(o->loss, c, y, wanted);
+        const double excess = a == wanted ? 0 : a != 0 ? wanted / a - 1 : INFINITY;
+        for (int i = POLISH_LEVELS - 1; i >= 0 && excess > polish_excess(i); i--)
+            beyond[i]++;
+        answer[o->M] += polish_gap(o->loss, c, y, s, a);
         row_add(&o->rows, r, a, answer);
     }
 }
@@ -303,8 +234,9 @@ static void add_sizes(const client_rows *rows, size_t r, double a, double *sum)
         sum[rows_level(rows)] += a * fabs(rows->constant);
 }
 
-static void answer_scales(const polish_client *o, double *answer)
+static void answer_scales(const polish_client *o, const polish_question *q, double *answer)
 {
+    (void)q;
     const hfsad_loss *loss = o->loss;
     double *slopes = answer + POLISH_SLOPES * o->M, *counts = answer + POLISH_VECTORS * o->M;
     const bool smooth = is_smooth(loss), phase = loss_kind_of(loss)->majorised;
@@ -320,21 +252,22 @@ static void answer_scales(const polish_client *o, double *answer)
     }
 }
 
-static void answer_diagonal(const polish_client *o, double *answer)
+static void answer_diagonal(const polish_client *o, const polish_question *q, double *answer)
 {
+    (void)q;
     for (size_t r = 0; r < o->rows.count; r++)
         if (o->bend[r] > 0)
             row_add_squares(&o->rows, r, o->bend[r], answer);
 }
 
-static void answer_product(const polish_client *o, const double *v, double *answer)
+static void answer_product(const polish_client *o, const polish_question *q, double *answer)
 {
     for (size_t r = 0; r < o->rows.count; r++)
         if (o->bend[r] > 0)
-            row_add(&o->rows, r, o->bend[r] * row_dot(&o->rows, r, v), answer);
+            row_add(&o->rows, r, o->bend[r] * row_dot(&o->rows, r, q->vector), answer);
 }
 
-/* The columns of a row rise, so an entry's partners before it make its line of the triangle. */
+/* The columns of a row increase, so an entry's partners before it form its line of the triangle. */
 void polish_add_square(const client_rows *rows, size_t r, double bend, double *triangle)
 {
     const size_t from = row_from(rows, r);
@@ -356,8 +289,9 @@ void polish_add_square(const client_rows *rows, size_t r, double bend, double *t
     }
 }
 
-static void answer_hessian(const polish_client *o, double *answer)
+static void answer_hessian(const polish_client *o, const polish_question *q, double *answer)
 {
+    (void)q;
     for (size_t r = 0; r < o->rows.count; r++)
         if (o->bend[r] > 0)
             polish_add_square(&o->rows, r, o->bend[r], answer);
@@ -375,22 +309,36 @@ static void answer_spread(const polish_client *o, const polish_question *q, doub
     }
 }
 
+/* <x, w> of a row and each of the lanes. */
+static void lane_dots(const client_rows *rows, size_t r, size_t M, const double *points, double *s)
+{
+    if (rows->start || rows->constant != 0) {
+        for (size_t l = 0; l < POLISH_LANES; l++)
+            s[l] = row_dot(rows, r, points + l * M);
+        return;
+    }
+    for (size_t l = 0; l < POLISH_LANES; l += 4)
+        kernels()->dot4(rows->F, rows->x + row_from(rows, r), points + l * M, M, s + l);
+}
+
 static void answer_search(const polish_client *o, const polish_question *q, double *answer)
 {
     for (size_t r = 0; r < o->rows.count; r++) {
         const double c = weight_of(o, r), y = o->rows.y[r];
+        double s[POLISH_LANES];
+        lane_dots(&o->rows, r, o->M, q->vector, s);
         for (size_t l = 0; l < POLISH_LANES; l++) {
-            const double s = row_dot(&o->rows, r, q->vector + l * o->M);
             double *sum = answer + l * (o->M + 1);
-            row_add(&o->rows, r, c * hfsad_loss_slope(o->loss, y, s), sum);
-            sum[o->M] += c * hfsad_loss_value(o->loss, y, s);
+            row_add(&o->rows, r, c * hfsad_loss_slope(o->loss, y, s[l]), sum);
+            sum[o->M] += c * hfsad_loss_value(o->loss, y, s[l]);
         }
     }
 }
 
 /* beta 1: only the multipliers. */
-static void answer_forget(const polish_client *o, const polish_question *q)
+static void answer_forget(const polish_client *o, const polish_question *q, double *answer)
 {
+    (void)answer;
     memset(o->multiplier, 0, o->rows.count * sizeof *o->multiplier);
     if (q->beta == 1)
         return;
@@ -398,79 +346,188 @@ static void answer_forget(const polish_client *o, const polish_question *q)
     *o->star = NULL;
 }
 
+/* The answer to POLISH_METRIC reports a lack of memory. */
+static void answer_gram(const polish_client *o, const polish_question *q, double *answer)
+{
+    (void)star_client_gram(o, q->kind == POLISH_GRAM_DIAGONAL, answer);
+}
+
+static void answer_choose(const polish_client *o, const polish_question *q, double *answer)
+{
+    chosen_make(o, q->vector, answer);
+}
+
+/* ---- the table ---- */
+
+/* Numbers of a question or an answer. */
+#define NOTHING                                                                                                        \
+    {                                                                                                                  \
+        0                                                                                                              \
+    }
+#define VECTOR                                                                                                         \
+    {                                                                                                                  \
+        .vectors = 1                                                                                                   \
+    }
+#define VECTORS2                                                                                                       \
+    {                                                                                                                  \
+        .vectors = 2                                                                                                   \
+    }
+#define TRIANGLE                                                                                                       \
+    {                                                                                                                  \
+        .triangles = 1                                                                                                 \
+    }
+#define NUMBER                                                                                                         \
+    {                                                                                                                  \
+        .numbers = 1                                                                                                   \
+    }
+
+const polish_entry polish_table[POLISH_KINDS] = {
+    [POLISH_ANCHOR] = {"polish: loss at a model", POLISH_OF_PHASE, VECTOR, NUMBER, answer_anchor, POLISH_KEPT},
+    [POLISH_SCALES] = {"polish: bounds of slopes, sums of squares of the columns",
+                       POLISH_OF_POLISH,
+                       NOTHING,
+                       {.vectors = POLISH_VECTORS, .numbers = POLISH_COUNTS},
+                       answer_scales,
+                       0},
+    [POLISH_VALUE] = {"polish: loss and slope at a model",
+                      POLISH_OF_POLISH,
+                      VECTOR,
+                      {.vectors = 1, .numbers = POLISH_NUMBERS},
+                      answer_value,
+                      POLISH_KEPT | POLISH_TERMS},
+    [POLISH_LINE] = {"polish: slopes along a line",
+                     POLISH_OF_POLISH,
+                     VECTORS2,
+                     {.numbers = POLISH_STEPS},
+                     answer_line,
+                     POLISH_FROM_POINT},
+    [POLISH_DIAGONAL] = {"polish: diagonal of the second derivative", POLISH_OF_POLISH, NOTHING, VECTOR,
+                         answer_diagonal, 0},
+    [POLISH_HESSIAN] = {"polish: second derivative", POLISH_OF_POLISH, NOTHING, TRIANGLE, answer_hessian, POLISH_TERMS},
+    [POLISH_PRODUCT] = {"polish: second derivative times a vector", POLISH_OF_POLISH, VECTOR, VECTOR, answer_product,
+                        POLISH_FREE},
+    [POLISH_COMMIT] = {"polish: moves the multipliers of the rows to a model", POLISH_OF_POLISH, VECTOR, NUMBER,
+                       answer_commit, POLISH_KEPT | POLISH_MOVES},
+    [POLISH_REPAIR] = {"polish: slopes for a bound of the gap",
+                       POLISH_OF_POLISH,
+                       VECTORS2,
+                       {.vectors = 1, .numbers = 1},
+                       answer_repair,
+                       POLISH_FROM_POINT},
+    [POLISH_GRAM] = {"star: products of the columns",
+                     POLISH_OF_STAR,
+                     NOTHING,
+                     {.triangles = 1, .numbers = 1},
+                     answer_gram,
+                     POLISH_KEPT},
+    [POLISH_GRAM_DIAGONAL] = {"star: sums of squares of the columns",
+                              POLISH_OF_STAR,
+                              NOTHING,
+                              {.vectors = 1, .numbers = 1},
+                              answer_gram,
+                              POLISH_KEPT},
+    [POLISH_SPREAD] = {"star: rows with a residual below thresholds",
+                       POLISH_OF_STAR,
+                       VECTOR,
+                       {.numbers = POLISH_LEVELS},
+                       answer_spread,
+                       0},
+    [POLISH_METRIC] = {"star: metric",
+                       POLISH_OF_STAR,
+                       TRIANGLE,
+                       {.numbers = 2},
+                       star_client_begin,
+                       POLISH_KEPT | POLISH_MOVES | POLISH_FREE},
+    [POLISH_METRIC_DIAGONAL] = {"star: metric, its diagonal",
+                                POLISH_OF_STAR,
+                                VECTOR,
+                                {.numbers = 2},
+                                star_client_begin,
+                                POLISH_KEPT | POLISH_MOVES | POLISH_FREE},
+    [POLISH_ROUND] = {"star: a step on a model of the cloud",
+                      POLISH_OF_STAR,
+                      VECTOR,
+                      {.vectors = 1, .numbers = STAR_NUMBERS},
+                      star_client_round,
+                      POLISH_KEPT | POLISH_MOVES},
+    [POLISH_FORGET] = {"star, polish: forgets its steps", POLISH_OF_STAR | POLISH_OF_PHASE, NOTHING, NUMBER,
+                       answer_forget, 0},
+    [POLISH_RESIDUALS] = {"errors: rows with a residual below thresholds",
+                          POLISH_OF_ERRORS,
+                          VECTOR,
+                          {.numbers = POLISH_LEVELS + POLISH_MOMENTS},
+                          answer_residuals,
+                          0},
+    [POLISH_BREAD] = {"errors: second derivative", POLISH_OF_ERRORS, VECTOR, TRIANGLE, answer_bread, 0},
+    [POLISH_MEAT] = {"errors: squares of the slopes", POLISH_OF_ERRORS, VECTOR, TRIANGLE, answer_meat, 0},
+    [POLISH_SEARCH] = {"polish: loss and slope at several models",
+                       POLISH_OF_PHASE,
+                       {.vectors = POLISH_LANES},
+                       {.vectors = POLISH_LANES, .numbers = POLISH_LANES},
+                       answer_search,
+                       POLISH_SMALL | POLISH_TERMS},
+    [POLISH_CHOOSE] = {"star: columns of later questions", POLISH_OF_STAR, VECTOR, NUMBER, answer_choose,
+                       POLISH_KEPT | POLISH_FREE},
+    [POLISH_PROJECT] = {"star: slopes for a bound of the gap",
+                        POLISH_OF_STAR,
+                        VECTORS2,
+                        {.vectors = 1, .numbers = 1 + POLISH_LEVELS},
+                        answer_project,
+                        POLISH_KEPT | POLISH_MOVES | POLISH_FROM_POINT},
+};
+
+static size_t count_of(polish_shape s, size_t M)
+{
+    return s.vectors * M + s.triangles * (M * (M + 1) / 2) + s.numbers;
+}
+
+size_t polish_points(polish_kind kind, size_t M)
+{
+    return polish_table[kind].flags & POLISH_FROM_POINT ? M : 0;
+}
+
+size_t polish_down(polish_kind kind, size_t M)
+{
+    return count_of(polish_table[kind].down, M);
+}
+
+size_t polish_length(polish_kind kind, size_t M)
+{
+    return count_of(polish_table[kind].up, M);
+}
+
+size_t polish_longest(size_t M, size_t direct)
+{
+    size_t longest = 0;
+    for (polish_kind kind = 0; kind < POLISH_KINDS; kind++) {
+        const polish_entry *row = &polish_table[kind];
+        const bool large = row->up.triangles || row->down.triangles || row->flags & POLISH_SMALL;
+        const bool metric = kind == POLISH_GRAM || kind == POLISH_METRIC;
+        const size_t most = metric && direct < STAR_WHOLE ? STAR_WHOLE : direct, columns = large && M > most ? most : M;
+        const size_t up = polish_length(kind, columns), down = polish_down(kind, columns);
+        longest = up > longest ? up : longest;
+        longest = down > longest ? down : longest;
+    }
+    return longest;
+}
+
 void polish_answer(const polish_client *all, const polish_question *q, double *answer)
 {
     const polish_client one = q->chosen ? chosen_client(all) : *all, *o = &one;
     memset(answer, 0, polish_length(q->kind, o->M) * sizeof *answer);
-    if (loss_kind_of(o->loss)->several) {
+    if (loss_kind_of(o->loss)->several)
         softmax_answer(o, q, answer);
-        return;
-    }
-    if (o->scores) {
+    else if (o->scores)
         scores_answer(o, q, answer);
-        return;
-    }
-    switch (q->kind) {
-    case POLISH_ANCHOR:
-        answer_anchor(o, q, answer);
-        break;
-    case POLISH_SCALES:
-        answer_scales(o, answer);
-        break;
-    case POLISH_VALUE:
-        answer_value(o, q, answer);
-        break;
-    case POLISH_LINE:
-        answer_line(o, q, answer);
-        break;
-    case POLISH_DIAGONAL:
-        answer_diagonal(o, answer);
-        break;
-    case POLISH_HESSIAN:
-        answer_hessian(o, answer);
-        break;
-    case POLISH_PRODUCT:
-        answer_product(o, q->vector, answer);
-        break;
-    case POLISH_COMMIT:
-        answer_commit(o, q, answer);
-        break;
-    case POLISH_REPAIR:
-        answer_repair(o, q, answer);
-        break;
-    case POLISH_GRAM:
-    case POLISH_GRAM_DIAGONAL:
-        (void)star_client_gram(o, q->kind == POLISH_GRAM_DIAGONAL, answer); /* POLISH_METRIC says if it failed */
-        break;
-    case POLISH_SPREAD:
-        answer_spread(o, q, answer);
-        break;
-    case POLISH_METRIC:
-    case POLISH_METRIC_DIAGONAL:
-        star_client_begin(o, q, answer);
-        break;
-    case POLISH_ROUND:
-        star_client_round(o, q, answer);
-        break;
-    case POLISH_FORGET:
-        answer_forget(o, q);
-        break;
-    case POLISH_RESIDUALS:
-        answer_residuals(o, q, answer);
-        break;
-    case POLISH_BREAD:
-        answer_bread(o, q, answer);
-        break;
-    case POLISH_MEAT:
-        answer_meat(o, q, answer);
-        break;
-    case POLISH_SEARCH:
-        answer_search(o, q, answer);
-        break;
-    case POLISH_CHOOSE:
-        chosen_make(o, q->vector, answer);
-        break;
-    case POLISH_KINDS:
-        break;
-    }
+    else
+        polish_table[q->kind].answer(o, q, answer);
+}
+
+bool polish_answer_added(const polish_client *o, const polish_question *q, double *sum)
+{
+    const polish_entry *row = &polish_table[q->kind];
+    if (!(row->flags & POLISH_TERMS) || o->rows.count != 1 || q->chosen || o->scores || loss_kind_of(o->loss)->several)
+        return false;
+    row->answer(o, q, sum);
+    return true;
 }

@@ -1,7 +1,7 @@
 /*
  * A client's part in the polish (polish.h): its rows' multipliers, and its answers to the cloud's questions. Every
- * answer is a vector whose sum over all clients is all that the cloud needs, so that edges can add answers up on the
- * way as they do in training.
+ * answer is a vector, and the cloud needs only the sum over all clients, so edges add up answers on the way as they do
+ * in training.
  *
  * A row with a kink, c phi(y, s) at s = <x, w>, has a multiplier a, kept here, and enters by its envelope
  *
@@ -20,13 +20,13 @@
 
 typedef enum {
     POLISH_ANCHOR,   /* phase retrieval is linearised at `vector`; answer: the loss there */
-    POLISH_SCALES,   /* answer: polish_scales; the vector is not looked at */
+    POLISH_SCALES,   /* answer: polish_scales; the vector is not used */
     POLISH_VALUE,    /* at `vector`; answer: the gradient, then polish_value */
     POLISH_LINE,     /* answer: the derivative along `vector`, from `point`, after each of polish_steps */
-    POLISH_DIAGONAL, /* of the second derivative at the last POLISH_VALUE */
-    POLISH_HESSIAN,  /* its lower triangle, row by row */
-    POLISH_PRODUCT,  /* it times `vector` */
-    POLISH_COMMIT,   /* the multipliers become those at `vector`; answer: by how much, added up */
+    POLISH_DIAGONAL, /* diagonal of the second derivative at the last POLISH_VALUE */
+    POLISH_HESSIAN,  /* lower triangle of that second derivative, row by row */
+    POLISH_PRODUCT,  /* that second derivative times `vector` */
+    POLISH_COMMIT,   /* the multipliers move to those at `vector`; answer: the sum of the moves */
     POLISH_REPAIR, /* not for phase retrieval. The slopes at `point`, moved by bend * <x, vector> and cut to the slopes
                       that the loss has; answer: their sum over rows of slope * x, then the rows' gaps (polish_gap) */
     POLISH_GRAM,   /* answer: sum of c x x', its lower triangle row by row, then sum of c */
@@ -42,37 +42,46 @@ typedef enum {
     POLISH_BREAD,           /* at `vector`; answer: sum of c bend x x', its lower triangle; a kink's bend is its jump
                                times a normal density of deviation kappa at the residual */
     POLISH_MEAT,            /* at `vector`; answer: sum of c^2 slope^2 x x' */
-    POLISH_SEARCH, /* phase retrieval. vector: POLISH_LANES points; answer: of each the gradient of the loss, then
-                      the loss */
-    POLISH_CHOOSE, /* vector: 1 for every feature that later questions are about (chosen.h), otherwise 0; answer: 1 */
+    POLISH_SEARCH,  /* phase retrieval. vector: POLISH_LANES points; answer: of each the gradient of the loss, then
+                       the loss */
+    POLISH_CHOOSE,  /* vector: 1 for every feature that later questions are about (chosen.h), otherwise 0; answer: 1 */
+    POLISH_PROJECT, /* The slopes that the last POLISH_PROJECT left, or those at `point` if kappa is above 0, are moved
+                       by c <x, vector>, multiplied by step, cut to the slopes that the loss has, and kept in place of
+                       the second derivatives. Answer: as of POLISH_REPAIR, then how many rows were beyond the end at
+                       which they were cut by more than polish_excess(i) of it, i from 0 to POLISH_LEVELS - 1 */
     POLISH_KINDS
 } polish_kind;
-enum { POLISH_LEVELS = 64, POLISH_MOMENTS = 3, POLISH_LANES = 8 };
+/* Coordinates up to which a star's metric may be whole (POLISH_GRAM, POLISH_METRIC), if that is worth its numbers. */
+enum { STAR_WHOLE = 2048 };
+enum { POLISH_LEVELS = 64, POLISH_MOMENTS = 3, POLISH_LANES = 16 };
 
-/* beta of POLISH_VALUE and POLISH_REPAIR, if no loss is phase retrieval's: a row in its kink bends in proportion to the
- * distance of its slope to the ends of the kink. A repair then cuts hardly any slope. */
+/* beta of POLISH_VALUE and POLISH_REPAIR, if no loss is phase retrieval: a row in its kink gets a second derivative in
+ * proportion to the distance of its slope from the ends of the kink. A repair then clips few slopes. */
 #define POLISH_EASED 2.0
 
 typedef struct {
     polish_kind kind;
     double kappa; /* half the width, in s, over which an envelope rounds a kink of slopes -1 and 1 */
-    double beta;  /* of phase retrieval, in [0, 1]; or POLISH_EASED */
+    double beta;  /* for phase retrieval, in [0, 1]; or POLISH_EASED */
     const double *vector;
-    const double *point; /* POLISH_LINE and POLISH_REPAIR only */
-    double step;         /* POLISH_METRIC and POLISH_ROUND only */
-    size_t chosen; /* coordinates, if it is about those of the last POLISH_CHOOSE, not POLISH_CHOOSE itself; 0: all */
+    const double *point; /* POLISH_LINE, POLISH_REPAIR and POLISH_PROJECT only */
+    double step;         /* POLISH_METRIC, POLISH_ROUND and POLISH_PROJECT only */
+    size_t chosen;       /* number of coordinates, if the question is about those of the last POLISH_CHOOSE; 0: all */
 } polish_question;
 
-/* Falling. */
+/* In decreasing order, from 1 to 3e-10. */
+double polish_excess(int i);
+
+/* In decreasing order. */
 enum { POLISH_STEPS = 16 };
 extern const double polish_steps[POLISH_STEPS];
 
-/* Behind the gradient. */
+/* Numbers after the gradient. */
 enum {
     POLISH_ENVELOPE, /* value of the envelopes and smooth losses */
     POLISH_LOSS,     /* the loss itself */
-    POLISH_MODEL,    /* the same, but phase retrieval's linearised */
-    POLISH_GAP,      /* what that is above its tangents at the next multipliers: with those a bound from below */
+    POLISH_MODEL,    /* the same, with phase retrieval linearised */
+    POLISH_GAP,      /* how far that is above its tangents at the next multipliers, which give a lower bound */
     POLISH_ACTIVE,   /* rows in their kink */
     POLISH_NUMBERS
 };
@@ -84,15 +93,7 @@ enum {
     POLISH_BENDS,  /* c x_m^2 times the largest bend of the smooth losses */
     POLISH_VECTORS
 };
-enum { POLISH_WEIGHT, POLISH_KINKED, POLISH_COUNTS }; /* c of rows with a kink, and how many they are */
-
-/* Numbers that go down with a question, and how many of them are `point`. */
-size_t polish_down(polish_kind kind, size_t M);
-size_t polish_points(polish_kind kind, size_t M);
-/* Length of an answer, and of the longest; direct: limit on the coordinates for POLISH_HESSIAN, which may be chosen
- * ones. */
-size_t polish_length(polish_kind kind, size_t M);
-size_t polish_longest(size_t M, size_t direct);
+enum { POLISH_WEIGHT, POLISH_KINKED, POLISH_COUNTS }; /* c of rows with a kink, and their number */
 
 typedef struct star_client star_client;
 typedef struct polish_chosen polish_chosen;
@@ -101,21 +102,62 @@ typedef struct {
     const hfsad_loss *loss;
     client_rows rows;
     size_t M;
-    double factor;      /* of every row's weight */
+    double factor;      /* factor of every row's weight */
     double *multiplier; /* count; 0 at first */
     double *bend;       /* count: second derivative of the rows' part at the last POLISH_VALUE; of several scores the
                            probabilities, classes times as many */
     double *anchor;     /* count; for phase retrieval only, otherwise NULL */
-    star_client **star; /* made by POLISH_METRIC; to be freed */
-    polish_chosen **chosen;     /* made by POLISH_CHOOSE; to be freed; NULL: it is never asked */
+    star_client **star; /* made by POLISH_METRIC; the owner frees it */
+    polish_chosen **chosen;     /* made by POLISH_CHOOSE; the owner frees it; NULL: that question is never asked */
     const score_losses *scores; /* several: multiplier and bend have count numbers for each; NULL: one */
 } polish_client;
+
+/* Which part of a run asks a question; a question may have several. */
+enum {
+    POLISH_OF_POLISH = 1,
+    POLISH_OF_PHASE = 2, /* the polish of phase retrieval */
+    POLISH_OF_STAR = 4,
+    POLISH_OF_ERRORS = 8 /* standard errors */
+};
+
+enum {
+    POLISH_FROM_POINT = 1, /* the second vector that goes down is `point` */
+    POLISH_KEPT = 2,  /* the client keeps a part of it for later questions: it is asked again if a client is lost */
+    POLISH_MOVES = 4, /* answering twice would move the client twice: a repeated question gets the last answer */
+    POLISH_SMALL = 8, /* not asked if the second derivative is too large to travel */
+    POLISH_FREE = 16, /* its numbers are no model: a metric, a direction, or columns (privacy.largest) */
+    POLISH_TERMS = 32 /* every row adds one term to each number of the answer */
+};
+
+/* Numbers: vectors of coordinates, then lower triangles row by row, then single numbers. */
+typedef struct {
+    size_t vectors, triangles, numbers;
+} polish_shape;
+
+/* One entry for each kind, in answers.c: all that the cloud, the nodes between and the client need to know about a
+ * question. Answers are added up on their way. */
+typedef struct {
+    const char *text; /* for the owner of the data, in the audit log (docs/audit.md) */
+    unsigned stages;  /* POLISH_OF_... */
+    polish_shape down, up;
+    void (*answer)(const polish_client *, const polish_question *, double *); /* the answer is 0 before */
+    unsigned flags;
+} polish_entry;
+extern const polish_entry polish_table[POLISH_KINDS];
+
+/* Numbers that are sent down with a question, and how many of them are `point`. */
+size_t polish_down(polish_kind kind, size_t M);
+size_t polish_points(polish_kind kind, size_t M);
+/* Length of an answer, and of the longest answer; direct: limit on the coordinates for POLISH_HESSIAN, which may be
+ * chosen coordinates. */
+size_t polish_length(polish_kind kind, size_t M);
+size_t polish_longest(size_t M, size_t direct);
 
 /* c phi(y, s) less the tangent of slope a that touches it: c phi(y, s) + (c phi)*(a) - a s >= 0, 0 if a is a slope at
  * s. So sum of c phi(y, <x, w'>) >= sum of c phi(y, s) - polish_gap + a (<x, w'> - s) for every w': a bound from below.
  * a must be a slope of c phi somewhere (polish_cut). Not for phase retrieval and own losses. */
 double polish_gap(const hfsad_loss *loss, double c, double y, double s, double a);
-/* The slope of c phi next to a. */
+/* The slope of c phi that is nearest to a. */
 double polish_cut(const hfsad_loss *loss, double c, double y, double a);
 
 /* triangle += bend x x' */
@@ -126,7 +168,10 @@ void answer_residuals(const polish_client *client, const polish_question *questi
 void answer_bread(const polish_client *client, const polish_question *question, double *answer);
 void answer_meat(const polish_client *client, const polish_question *question, double *answer);
 
-/* answer: polish_length numbers, all written. Touches only what the client owns. */
+/* answer: polish_length numbers, all written. Changes only the client's own memory. */
 void polish_answer(const polish_client *client, const polish_question *question, double *answer);
+/* sum += answer, with the same bits, for a client of one row, whose answer has one term for each number: saves the room
+ * and the time for answers that are long. false: ask polish_answer. */
+bool polish_answer_added(const polish_client *client, const polish_question *question, double *sum);
 
 #endif

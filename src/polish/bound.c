@@ -27,7 +27,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Of a free coordinate's scale: the most that counts as rounding. */
+/* Relative to a free coordinate's scale: upper limit on what counts as rounding. */
 static const double dust = 1e-8, reach = 1e4, near_reach = 1000;
 
 static double excess_of(const polish_state *s, size_t m, double h)
@@ -35,7 +35,7 @@ static double excess_of(const polish_state *s, size_t m, double h)
     return fmax((coordinate_is_positive(s, m) ? -h : fabs(h)) - s->l1[m], 0);
 }
 
-/* What rounding may have done to F and to h_m w_m. */
+/* Bound on the rounding errors of F and of h_m w_m. */
 static double rounding_of(const polish_state *s, const double *w, double level)
 {
     double sum = fabs(level);
@@ -44,7 +44,7 @@ static double rounding_of(const polish_state *s, const double *w, double level)
     return 4 * DBL_EPSILON * sum;
 }
 
-/* h w + l1 |w| + ridge w^2 / 2 less its least value in the box, for a ridge above 0. */
+/* h w + l1 |w| + ridge w^2 / 2 minus its minimum in the box, for a ridge above 0. */
 static double ridge_gap(const polish_state *s, size_t m, double w, double h)
 {
     const double ridge = s->ridge[m], excess = excess_of(s, m, h), box = coordinate_box(s, m);
@@ -55,7 +55,7 @@ static double ridge_gap(const polish_state *s, size_t m, double w, double h)
     return h * w + s->l1[m] * fabs(w) + ridge / 2 * w * w + least;
 }
 
-/* How far a free coordinate of a better model may be from w. */
+/* Upper limit on the distance of a free coordinate of a better model from w. */
 static double free_reach(const polish_state *s, size_t m, double w, double level)
 {
     const double far = fmax(reach, near_reach * s->inflated[m]);
@@ -64,7 +64,7 @@ static double free_reach(const polish_state *s, size_t m, double w, double level
     return 2 * fabs(w) + far * fabs(level) / s->scale[m];
 }
 
-/* beyond: what the columns that were not chosen add. */
+/* beyond: the contribution of columns that were not chosen. */
 static double bound_of(polish_state *s, const double *w, double gap, choice_charge beyond)
 {
     double level = s->model, base = fmax(gap, 0) + beyond.base, worst = beyond.worst;
@@ -89,7 +89,7 @@ static double bound_of(polish_state *s, const double *w, double gap, choice_char
         else
             return INFINITY;
     }
-    if (isnan(base)) /* fmax would hide it */
+    if (isnan(base)) /* fmax would hide a NaN */
         return INFINITY;
     s->rounding = rounding_of(s, w, level);
     base = fmax(base, 0) + s->rounding;
@@ -99,7 +99,7 @@ static double bound_of(polish_state *s, const double *w, double gap, choice_char
     return base < level ? (base + worst * level) / (1 + worst) : base;
 }
 
-/* What a coordinate's h has above what its place allows. */
+/* By how much h of a coordinate exceeds its limit. */
 static double coordinate_rest(const polish_state *s, size_t m, double w, double h)
 {
     const double l1 = s->l1[m], box = coordinate_box(s, m);
@@ -109,19 +109,19 @@ static double coordinate_rest(const polish_state *s, size_t m, double w, double 
         return fmin(h - l1, 0);
     if (w != 0)
         return h + copysign(l1, w);
-    return copysign(excess_of(s, m, h), h); /* of one that may not be below 0, and has an excess, h is below 0 */
+    return copysign(excess_of(s, m, h), h); /* if a coordinate may not be below 0 and has an excess, its h is below 0 */
 }
 
-/* Whether only what a coordinate has above its l1 is repaired, and a little at a time: while the star is on its way it
- * has about as many coordinates off 0 as rows in their kinks, or more if they are many, and a system that brings all of
- * them to their l1 at once is singular or cuts slopes. */
+/* Whether a repair only reduces the excess over l1, a little at a time. On its way the star has about as many
+ * coordinates off 0 as rows in their kinks, or more if there are many. A system that brings all of them to their l1 at
+ * once is then singular or clips slopes. */
 static bool is_gentle(const polish_state *s, size_t m)
 {
     return (!s->direct || s->beta == POLISH_EASED) && s->l1[m] > 0 && s->ridge[m] == 0 &&
            !isfinite(coordinate_box(s, m));
 }
 
-/* s->g and s->bend: what is to be repaired, and which coordinates take part. */
+/* Sets s->g and s->bend: what is repaired, and which coordinates take part. */
 static bool set_repair(polish_state *s, const double *w)
 {
     bool any = false;
@@ -137,7 +137,65 @@ static bool set_repair(polish_state *s, const double *w)
     return any;
 }
 
-/* Of chosen columns: their bound is one of the problem itself only if the slopes also meet the limits of all others. */
+/* shift: of the nearest slopes that meet the limits of all columns, in the sum of (a' - a)^2 / c over the rows. With
+ * a' = a + c <x, u> this u minimises u' G u / 2 + h' u + sum of l1_m |u_m|. Coordinates with a ridge or a box have no
+ * limits. false: no memory. */
+static bool find_nearest(polish_state *s)
+{
+    double *b = s->g, *box = s->bend, *ridge = s->work;
+    if (!s->nearest && !(s->nearest = lasso_create(s->M, false)))
+        return false;
+    for (size_t m = 0; m < s->M; m++) {
+        b[m] = s->tilt[m] - s->slopes[m];
+        box[m] = s->ridge[m] == 0 && !isfinite(coordinate_box(s, m)) ? INFINITY : 0;
+        ridge[m] = s->shift[m] = 0;
+    }
+    const lasso_problem p = {s->M, s->G, false, b, s->l1, ridge, box, 1, s->p->positive ? s->p->boxed : 0};
+    lasso_solve(s->nearest, &p, s->shift);
+    return true;
+}
+
+/* Of the last answer to POLISH_PROJECT: by how much a slope was beyond its loss's at most. */
+static double largest_excess(const polish_state *s)
+{
+    const double *beyond = s->answer + s->M + 1;
+    int i = POLISH_LEVELS - 1;
+    while (i >= 0 && beyond[i] > 0)
+        i--;
+    return i < 0 ? INFINITY : i == POLISH_LEVELS - 1 ? 0 : polish_excess(i);
+}
+
+/* Projections in turn on the columns' limits, with over-relaxation, and on the losses' slopes, which leave less and
+ * less to do. The last one multiplies the slopes instead of cutting them, so that columns without a prior have a sum
+ * of 0. Neither needs second derivatives. */
+static double projected_bound(polish_state *s, const double *w, double enough)
+{
+    enum { MOST = 12 };
+    const double relax = 1.8, part = 0.2, kappa = s->kappa;
+    const choice_charge none = {0};
+    double now = INFINITY, over = 0;
+    bool last = false;
+    for (int i = 0; i < MOST && find_nearest(s); i++) {
+        for (size_t m = 0; m < s->M && !last; m++)
+            s->shift[m] *= relax;
+        s->step = last && over < 1 ? 1 / (1 + over) : 1;
+        const bool answered = polish_ask(s, POLISH_PROJECT, s->shift, w);
+        s->step = s->kappa = 0;
+        if (!answered)
+            break;
+        memcpy(s->slopes, s->answer, s->M * sizeof *s->slopes);
+        now = bound_of(s, w, s->answer[s->M], none);
+        if (last || now <= enough || (isfinite(now) && s->charged <= part * now))
+            break;
+        over = largest_excess(s);
+        last = over * fabs(s->model) <= part * enough || i + 2 == MOST;
+    }
+    s->kappa = kappa;
+    return now;
+}
+
+/* For chosen columns: their bound is a bound of the whole problem only if the slopes also meet the limits of all other
+ * columns. */
 static double whole_bound(polish_state *s, const double *w, const double *shift, double chosen)
 {
     double gap;
@@ -157,9 +215,17 @@ double polish_bound(polish_state *s, const double *w, double enough)
     for (size_t m = 0; m < s->M; m++)
         gentle = gentle || is_gentle(s, m);
     repairs = gentle ? 8 : repairs;
-    double best = bound_of(s, w, s->gap, none);
-    memset(s->shift, 0, s->M * sizeof *s->shift);
     memset(s->kept, 0, s->M * sizeof *s->kept);
+    double best = bound_of(s, w, s->gap, none);
+    if (s->G && !s->direct && best > enough) {
+        const double now = projected_bound(s, w, enough);
+        best = fmin(best, now);
+        if (isfinite(best) || s->gap > enough) /* which the others would not lower either */
+            return s->p->choice ? whole_bound(s, w, now <= best ? NULL : s->kept, best) : best;
+        if (!polish_look(s, w))
+            return best;
+    }
+    memset(s->shift, 0, s->M * sizeof *s->shift);
     for (int i = 0; i < repairs && best > enough; i++) {
         if (!set_repair(s, w) || !polish_direction(s))
             break;
@@ -172,7 +238,7 @@ double polish_bound(polish_state *s, const double *w, double enough)
         if (now < best && s->p->choice)
             memcpy(s->kept, s->shift, s->M * sizeof *s->kept);
         best = fmin(best, now);
-        if (gentle && s->charged <= 0.05 * now) /* all that such repairs reach */
+        if (gentle && s->charged <= 0.05 * now) /* the limit of such repairs */
             break;
     }
     return s->p->choice ? whole_bound(s, w, s->kept, best) : best;

@@ -7,27 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LEAST: columns below which a choice saves nothing. FIRST, FEWEST: columns of the first
- * choice. */
+/* LEAST: number of columns below which a choice saves nothing. FIRST, FEWEST: columns of the first choice. */
 enum { LEAST = 64, FIRST = 32, FEWEST = 4 };
-/* Of the bound of all columns: chosen columns that are solved this well need others. */
+/* Relative to the bound of all columns: chosen columns that are solved this well need others. */
 static const double settled = 0.3;
-/* Of l1: a slope beyond it by this much on the way to the minimum is hardly by chance. */
+/* Relative to l1: a slope that exceeds l1 by this much before the minimum is hardly random. */
 static const double steep = 0.02;
-/* Of l1. */
+/* Relative to l1. */
 static const double rounding = 1e-10;
 
 struct choice {
     const polish_problem *whole;
     size_t M, F, k; /* coordinates, features among them, chosen features */
     double l1, ridge;
-    double *in;           /* M: 1 for chosen coordinates, with all that are no features; otherwise 0 */
-    double *slopes;       /* M: the last of all columns */
+    double *in;           /* M: 1 for chosen coordinates, including all that are not features; otherwise 0 */
+    double *slopes;       /* M: the last slopes of all columns */
     double *point, *move; /* M: of a question */
     double *w;            /* M: of a row of the trace */
-    double *answer;       /* M + POLISH_NUMBERS */
+    double *answer;       /* M + 1 + POLISH_LEVELS, of POLISH_PROJECT; POLISH_VALUE has less */
     double chosen, bound; /* of the last look; INFINITY: none yet */
-    bool seen;            /* slopes are of this choice */
+    bool seen;            /* the slopes belong to this choice */
     double lower, sigma;
     polish_result now;    /* of this choice */
     polish_result *total; /* of this and all earlier ones */
@@ -35,7 +34,7 @@ struct choice {
     uint64_t rows, last; /* of the trace: before this choice, and of it */
 };
 
-/* Every feature has the same l1, because priors are of nodes. */
+/* All features have the same l1, because priors belong to nodes. */
 static void take_prior(choice *c)
 {
     for (size_t i = 0; i < c->whole->n_priors; i++) {
@@ -69,7 +68,7 @@ static bool ask(choice *c, const polish_question *q, polish_result *count)
     return true;
 }
 
-/* From chosen coordinates to all, and back. */
+/* Copies from chosen coordinates to all, and back. */
 static void spread(const choice *c, const double *from, double *to)
 {
     for (size_t m = 0; m < c->M; m++)
@@ -89,7 +88,7 @@ static double excess_of(const choice *c, size_t m)
     return fmax((c->whole->positive ? -h : fabs(h)) - c->l1, 0);
 }
 
-/* A coordinate at 0: bound.c has the same for any. */
+/* A coordinate at 0; bound.c has the general case. */
 static void charge(const choice *c, size_t m, choice_charge *to)
 {
     const double excess = excess_of(c, m), box = c->whole->box;
@@ -104,9 +103,18 @@ static void charge(const choice *c, size_t m, choice_charge *to)
 bool choice_look(polish_state *s, const double *w, const double *shift, double *gap, choice_charge *beyond)
 {
     choice *c = s->p->choice;
-    const polish_question q = {POLISH_REPAIR, s->kappa, s->beta, c->move, c->point, s->step, 0};
+    const polish_question q = {shift ? POLISH_REPAIR : POLISH_PROJECT,
+                               shift ? s->kappa : 0,
+                               s->beta,
+                               c->move,
+                               c->point,
+                               shift ? s->step : 1,
+                               0};
     spread(c, w, c->point);
-    spread(c, shift, c->move);
+    if (shift)
+        spread(c, shift, c->move);
+    else
+        memset(c->move, 0, c->M * sizeof *c->move);
     if (!ask(c, &q, s->result)) {
         s->gone = true;
         return false;
@@ -186,8 +194,8 @@ static int by_excess(const void *a, const void *b)
     return x->m < y->m ? -1 : x->m > y->m;
 }
 
-/* The steepest columns beyond their l1, at most as many as there are already; the first choice has some in any case.
- * false: no memory, or there is none. */
+/* Adds the steepest columns beyond their l1, at most as many as there are already; the first choice always adds some.
+ * false: no memory, or no such column. */
 static bool choose_more(choice *c)
 {
     const size_t most = c->k > FIRST ? c->k : FIRST, least = c->k ? 0 : FEWEST;
@@ -209,14 +217,14 @@ static bool choose_more(choice *c)
     return taken > 0;
 }
 
-/* The slopes at w of losses as they are: kappa is next to 0. */
+/* The slopes at w of the losses without rounding of kinks: kappa is nearly 0. */
 static bool find_slopes(choice *c, const double *w)
 {
     const polish_question q = {POLISH_VALUE, 1e-200, 0, w, NULL, 0, 0};
     if (!ask(c, &q, c->total))
         return false;
     memcpy(c->slopes, c->answer, c->M * sizeof *c->slopes);
-    for (size_t m = 0; m < c->F; m++) /* the start may be anything */
+    for (size_t m = 0; m < c->F; m++) /* the start may have any non-zero coordinates */
         if (w[m] != 0 && c->in[m] == 0) {
             c->in[m] = 1;
             c->k++;
@@ -224,7 +232,7 @@ static bool find_slopes(choice *c, const double *w)
     return true;
 }
 
-/* Tells the clients. false: no answer, or one of them has no memory. */
+/* Sends the choice to the clients. false: no answer, or a client has no memory. */
 static bool tell(choice *c)
 {
     const polish_question q = {POLISH_CHOOSE, 0, 0, c->in, NULL, 0, 0};
@@ -233,7 +241,7 @@ static bool tell(choice *c)
 
 /* ---- solving ---- */
 
-/* So that a caller who watches sees how far it is. */
+/* Tells a watching caller how far the search has got. */
 static void add_up(choice *c, const polish_result *before)
 {
     c->total->exchanges = before->exchanges + c->now.exchanges;
@@ -262,14 +270,14 @@ static void pass_row(void *context, const polish_row *row)
         c->whole->row(c->whole->context, &all);
 }
 
-/* The problem of the chosen columns; of all: without a choice. */
+/* The problem of the chosen columns; if all are chosen, without a choice. */
 static polish_problem part_of(choice *c)
 {
     polish_problem p = *c->whole;
     const size_t others = c->M - c->F;
     p.M = c->k + others;
     p.boxed = c->k;
-    p.whole_metric = p.M <= p.whole_most;
+    p.whole_metric = p.M <= p.whole_most && p.M <= p.direct;
     p.choice = c->k < c->F ? c : NULL;
     p.limit = p.limit ? p.limit - c->rows : 0;
     p.ask = pass_question;
@@ -278,7 +286,7 @@ static polish_problem part_of(choice *c)
     return p;
 }
 
-/* From w. false: no memory. */
+/* Solves from w. false: no memory. */
 static bool solve_part(choice *c, double *w)
 {
     const polish_problem p = part_of(c);
@@ -295,7 +303,7 @@ static bool solve_part(choice *c, double *w)
     const bool done = polish_solve_columns(&p, v, &c->now);
     spread(c, v, w);
     free(v);
-    if (first.stages == 0 || c->now.stages > 0) /* otherwise nothing was answered any more */
+    if (first.stages == 0 || c->now.stages > 0) /* otherwise the questions were no longer answered */
         *total = c->now;
     total->finished = c->now.finished;
     add_up(c, &c->earlier);
@@ -315,7 +323,7 @@ static bool is_over(const choice *c)
            c->total->exchanges >= POLISH_EXCHANGES;
 }
 
-/* Choice after choice. false: no memory. */
+/* Solves one choice after the other. false: no memory. */
 static bool solve(choice *c, double *w)
 {
     if (!find_slopes(c, w)) {
@@ -325,7 +333,7 @@ static bool solve(choice *c, double *w)
     bool known = true, last = false; /* the slopes are known; not those of the start */
     for (bool done = false; !done;) {
         const bool more = known && choose_more(c);
-        if (!more && known && last) /* as good as it can be */
+        if (!more && known && last) /* no improvement is possible */
             return true;
         if (!known || 2 * c->k > c->F || !tell(c)) {
             for (size_t m = 0; m < c->F; m++)
@@ -345,7 +353,7 @@ static bool solve(choice *c, double *w)
 static bool take_room(choice *c)
 {
     enum { VECTORS = 5 };
-    double *room = alloc_zero((VECTORS + 1) * c->M + POLISH_NUMBERS, sizeof *room);
+    double *room = alloc_zero((VECTORS + 1) * c->M + 1 + POLISH_LEVELS, sizeof *room);
     double **const vectors[VECTORS] = {&c->in, &c->slopes, &c->point, &c->move, &c->w};
     for (size_t i = 0; room && i < VECTORS; i++)
         *vectors[i] = room + i * c->M;

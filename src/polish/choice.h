@@ -12,31 +12,34 @@
 
 #include "polish/inner.h"
 
-/* What columns that are not chosen add to a bound: a sum, and the largest part by which a slope exceeds its l1. */
+/* The contribution of columns that are not chosen to a bound: a sum, and the largest part by which a slope exceeds its
+ * l1. */
 typedef struct {
     double base, worst;
 } choice_charge;
 
 bool choice_pays(const polish_problem *problem);
-/* As polish_solve. */
+/* Same contract as polish_solve. */
 bool choice_solve(const polish_problem *problem, double *w, polish_result *result);
 
-/* Slopes of all columns, those of the rows moved by `shift`, at w: both of chosen columns. Leaves s->slopes of these.
- * gap: of the rows. false: no answer. */
+/* Slopes of all columns at w, with the rows' slopes moved by `shift`, or as the last POLISH_PROJECT left them if shift
+ * is NULL; w and shift are in chosen columns. Sets s->slopes for the chosen columns. gap: the rows' gap. false: no
+ * answer. */
 bool choice_look(polish_state *s, const double *w, const double *shift, double *gap, choice_charge *beyond);
-/* Whether, at a rough w, other columns have slopes that say they matter; also if there is no answer. */
+/* Whether other columns have slopes, at an approximate w, that show that they matter; also true if there is no
+ * answer. */
 bool choice_needs_more(polish_state *s, const double *w);
-/* Takes down the bounds of the chosen columns alone and of all. */
+/* Records the bounds of the chosen columns alone and of all columns. */
 void choice_judge(choice *c, double chosen, double whole);
 
-/* Of NULL: no, and 0. */
-bool choice_is_too_small(const choice *c); /* more columns are needed, and no more can be had of these */
+/* c may be NULL: the results are then false and 0. */
+bool choice_is_too_small(const choice *c); /* more columns are needed, and these cannot improve */
 double choice_lower(const choice *c);      /* bound of F from below, by earlier choices */
 double choice_sigma(const choice *c);      /* of the last star */
 uint64_t choice_spent(const choice *c);    /* exchanges of earlier choices */
 void choice_keep(choice *c, const polish_state *s, double lower);
 
-/* The problem as it is, without a choice of its own. */
+/* The problem itself, without a choice. */
 bool polish_solve_columns(const polish_problem *problem, double *w, polish_result *result);
 
 #endif

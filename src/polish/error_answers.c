@@ -1,5 +1,5 @@
 /*
- * What clients say for the standard errors (errors.h). A kink has no second derivative. What takes its place is the
+ * The clients' answers for the standard errors (errors.h). A kink has no second derivative. It is replaced by the
  * density of the residuals there, estimated by a normal kernel, times the jump of the slope (Powell's sandwich).
  */
 #include "polish/answers.h"
@@ -48,8 +48,8 @@ void answer_bread(const polish_client *o, const polish_question *q, double *answ
     }
 }
 
-/* Rows of a quantile loss lie below with the probability tau, those in their kink as well: slope^2 is that of its law.
- */
+/* Rows of a quantile loss are below with probability tau, also rows in their kink: slope^2 has the expectation of that
+ * distribution. */
 void answer_meat(const polish_client *o, const polish_question *q, double *answer)
 {
     const loss_kind *kind = loss_kind_of(o->loss);

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The residuals' quantile: the width of the bracket falls to 1/63 with every question. */
+/* The quantile of the residuals: every question divides the width of the bracket by 63. */
 static bool find_quantile(polish_state *s, const double *w, double mean, double deviation, double share, double *found)
 {
     enum { ROUNDS = 6 };
-    double low = mean - 2 * deviation, high = mean + 2 * deviation; /* by Chebyshev's inequality it lies between */
+    double low = mean - 2 * deviation, high = mean + 2 * deviation; /* by Chebyshev's inequality */
     for (int round = 0; round < ROUNDS; round++) {
         const double step = (high - low) / (POLISH_LEVELS - 1);
         s->kappa = low;
@@ -31,7 +31,7 @@ static bool find_quantile(polish_state *s, const double *w, double mean, double 
     return true;
 }
 
-/* Hall and Sheather: of the level, then of the residuals at their robust scale. */
+/* Hall and Sheather's width: of the level, then of the residuals at their robust scale. */
 static bool find_width(polish_state *s, const double *w, double *width)
 {
     const double tau = s->p->level, x = normal_quantile(tau), density = normal_density(x), z = normal_quantile(0.975);

@@ -11,9 +11,10 @@
 
 #include "polish/inner.h"
 
-/* At w, into s->p->variance; all NAN if the questions are not answered. */
+/* Computes V at w into s->p->variance; all NAN if the questions are not answered. */
 void polish_errors(polish_state *s, const double *w);
-/* From V in a run's coordinates, its lower triangle, to standard errors in the units of the data. false: no memory. */
+/* Converts V in a run's coordinates (its lower triangle) to standard errors in the units of the data. false: no
+ * memory. */
 bool errors_to_user(const dataset *d, const double *variance, double *errors);
 
 #endif

@@ -38,7 +38,7 @@ bool coordinate_exists(const polish_state *s, size_t m)
     return s->l1[m] > 0 || isfinite(coordinate_box(s, m)) || coordinate_is_positive(s, m);
 }
 
-/* l1 |w| in the box by its envelope: the prox is the shrunk point, cut. */
+/* l1 |w| in the box by its envelope: the prox is the shrunk point, clipped to the box. */
 coordinate_part coordinate_at(const polish_state *s, size_t m, double w)
 {
     if (!coordinate_exists(s, m))
@@ -140,7 +140,7 @@ bool polish_direction(polish_state *s)
     return s->direct ? direct_direction(s) : iterative_direction(s, 1e-6);
 }
 
-/* The derivative along the direction rises and is linear between kinks: where it passes 0, between two of
+/* The derivative along the direction increases and is linear between kinks: finds its zero between two of
  * polish_steps. */
 static double best_step(polish_state *s)
 {
@@ -191,7 +191,7 @@ static bool search_line(polish_state *s)
     return false;
 }
 
-/* Ends too where rounding is all that moves: the gradient no longer falls although all of it is within sight. */
+/* Also ends if only rounding moves: the gradient no longer falls although all of it is within range. */
 int polish_newton(polish_state *s, double tolerance)
 {
     enum { STEPS = 100, PATIENCE = 4 };

@@ -2,6 +2,7 @@
 #ifndef HFSAD_POLISH_INNER_H
 #define HFSAD_POLISH_INNER_H
 
+#include "polish/lasso.h"
 #include "polish/polish.h"
 
 /* Upper limit on the number of exchanges. */
@@ -11,37 +12,40 @@ typedef struct {
     const polish_problem *p;
     polish_result *result;
     size_t M;
-    double kappa, beta, step; /* of the questions */
-    double theta;             /* of the proximal term theta/2 sum weight_m (w_m - centre_m)^2 */
+    double kappa, beta, step; /* members of the questions */
+    double theta;             /* factor of the proximal term theta/2 sum weight_m (w_m - centre_m)^2 */
     double stiff;             /* factor of rho */
-    uint64_t rows;            /* of polish_row so far */
-    bool gone;                /* ask gave up */
-    bool spent;               /* POLISH_EXCHANGES were made */
+    uint64_t rows;            /* number of polish_row so far */
+    bool gone;                /* ask has failed */
+    bool spent;               /* POLISH_EXCHANGES questions were asked */
     bool direct;
-    bool whole; /* the last step of Newton's was */
+    bool whole_metric; /* of the star */
+    bool whole;        /* the last Newton step was a full step */
 
     /* M each. The coordinates' own part: l1_m |w_m| in the box, with its envelope's multipliers, then the smooth
      * ridge_m w_m^2 / 2 - tilt_m w_m. */
     double *l1, *ridge, *tilt, *multiplier, *rho;
     double *weight, *centre;
-    double *scale; /* what a derivative of this coordinate is made of */
+    double *scale; /* sum of the sizes of the terms in a derivative of this coordinate */
 
-    /* At the last point that was looked at. */
+    /* At the last evaluated point. */
     double value, loss, model, gap, active;
-    double *g;      /* gradient of the whole */
+    double *g;      /* gradient of the whole objective */
     double *bend;   /* of the coordinates' part and the proximal term */
-    double *answer; /* room for the longest */
+    double *answer; /* room for the longest answer */
 
-    double sigma; /* of the last star, 0 if there was none */
-    double none;  /* F at 0 */
-    double floor; /* reference for F if it is nearly 0: a share of the loss at 0, the scale of its rounding */
+    const double *G; /* sum of c x x', its lower triangle, while a star has it; otherwise NULL */
+    lasso *nearest;  /* for projections by it */
+    double sigma;    /* sigma of the last star; 0: none */
+    double none;     /* F at 0 */
+    double floor;    /* reference for F if it is nearly 0: a share of the loss at 0, the scale of its rounding */
     double *w, *trial, *direction;
-    double *lanes;   /* of the search: POLISH_SEARCH_ROOM vectors, if there is one */
+    double *lanes;   /* for the search: POLISH_SEARCH_ROOM vectors, if there is one */
     double *work;    /* 3 M */
-    double rounding; /* part of the last bound that no step can take away */
+    double rounding; /* part of the last bound that no step can remove */
     double charged;  /* part of it for slopes beyond their l1 */
-    double *shift;   /* of the rows' slopes: bend * <x, shift> */
-    double *kept;    /* the shift of the least bound; not in work, which polish_direction uses */
+    double *shift;   /* moves the rows' slopes by bend * <x, shift> */
+    double *kept;    /* the shift of the smallest bound; not in work, which polish_direction uses */
     double *slopes;  /* sum over rows of slope * x */
     double
         *inflated; /* how much longer a coordinate may become than its column's size says, as others make up for it */
@@ -52,27 +56,27 @@ double polish_prior_value(const polish_problem *p, const double *w);
 void polish_cut_to_box(const polish_state *s, double *w);
 
 bool polish_ask(polish_state *s, polish_kind kind, const double *vector, const double *point);
-/* Value, gradient and bends at w. */
+/* Evaluates value, gradient and second derivatives at w. */
 bool polish_look(polish_state *s, const double *w);
-/* Solves (second derivative at the last point looked at + s->bend) direction = -s->g. */
+/* Solves (second derivative at the last evaluated point + s->bend) direction = -s->g. */
 bool polish_direction(polish_state *s);
-/* How far the stage's model at w, the last point looked at, may be above its minimum; slopes are repaired as long as
- * that is above `enough`. INFINITY: there is no bound. Leaves g and bend changed. */
+/* Upper bound on how far the stage's model at w, the last evaluated point, is above its minimum. Slopes are repaired
+ * while the bound is above `enough`. INFINITY: no bound. Changes g and bend. */
 double polish_bound(polish_state *s, const double *w, double enough);
 /* Whether a bound proves F to be within a relative gap of its minimum; zero: F at 0. */
 bool polish_is_within(double gap, double bound, double F, double zero);
-/* Newton's method from s->w until no derivative is above tolerance * scale; returns the steps, -1 where it got
- * nowhere near. */
+/* Newton's method from s->w until no derivative is above tolerance * scale; returns the number of steps, -1 if it did
+ * not come near. */
 int polish_newton(polish_state *s, double tolerance);
 
 /* The coordinates' part. */
 typedef struct {
     double value, slope, bend;
-    double point; /* of the penalty itself, in the box */
+    double point; /* the point of the penalty itself, in the box */
 } coordinate_part;
 bool coordinate_exists(const polish_state *s, size_t m);
 double coordinate_box(const polish_state *s, size_t m);
-/* Whether it may not be below 0. */
+/* Whether the coordinate may not be below 0. */
 bool coordinate_is_positive(const polish_state *s, size_t m);
 coordinate_part coordinate_at(const polish_state *s, size_t m, double w);
 /* Largest |derivative| / scale. */

@@ -13,13 +13,13 @@ typedef enum { AT_ZERO, FREE, AT_BOX } place;
 
 struct lasso {
     size_t M, n_free;
-    bool factored; /* the factor is that of the free coordinates, with this ridge */
+    bool factored; /* the factor belongs to the free coordinates, with this ridge */
     double factor_of_ridge;
     unsigned char *place, *before;
-    size_t *index;  /* of the free coordinates */
+    size_t *index;  /* indices of the free coordinates */
     double *factor; /* triangle of the free coordinates */
     double *room;
-    double *target, *slope, *sign; /* target: of the free ones, in the order of index */
+    double *target, *slope, *sign; /* target: for the free coordinates, in the order of index */
 };
 
 lasso *lasso_create(size_t M, bool diagonal)
@@ -63,7 +63,7 @@ static double diagonal_at(const lasso_problem *p, size_t m)
     return p->diagonal ? p->G[m] : entry(p, m, m);
 }
 
-/* Its derivative jumps at 0. */
+/* The derivative of l1 jumps at 0. */
 static bool is_kinked(const lasso_problem *p, size_t m)
 {
     return p->l1[m] > 0 || m < p->positive;
@@ -84,7 +84,7 @@ static void slopes(lasso *l, const lasso_problem *p, const double *w)
         l->slope[m] += p->factor * p->ridge[m] * w[m] - p->b[m];
 }
 
-/* Coordinate by coordinate: not exact, but it finds most places. */
+/* One coordinate after the other: not exact, but it finds most active constraints. */
 static void descend(lasso *l, const lasso_problem *p, double *w)
 {
     enum { SWEEPS = 20 };
@@ -130,8 +130,8 @@ static void factorise(lasso *l, const lasso_problem *p)
     l->factor_of_ridge = p->factor;
 }
 
-/* Where the free coordinates would go with the signs that they have: w less the factored system's answer to the slope.
- */
+/* The target of the free coordinates with their present signs: w minus the solution of the factored system for the
+ * slope. */
 static void aim(lasso *l, const lasso_problem *p, const double *w)
 {
     factorise(l, p);
@@ -143,8 +143,7 @@ static void aim(lasso *l, const lasso_problem *p, const double *w)
     triangle_solve(l->n_free, l->factor, l->target);
 }
 
-/* Goes as far as no coordinate passes 0 or its box; false: it was not all the way, and that coordinate is free no
- * longer. */
+/* Moves until a coordinate reaches 0 or its box; false: it stopped there, and that coordinate is no longer free. */
 static bool go(lasso *l, const lasso_problem *p, double *w)
 {
     double step = 1;
@@ -179,7 +178,7 @@ static bool go(lasso *l, const lasso_problem *p, double *w)
     return false;
 }
 
-/* What a coordinate that is not free could gain, in units of its own. */
+/* The gain of freeing a coordinate, in units of that coordinate. */
 static double pull_of(const lasso *l, const lasso_problem *p, const double *w, size_t m)
 {
     const double l1 = p->factor * p->l1[m], unit = sqrt(diagonal_at(p, m) + p->factor * p->ridge[m]);
@@ -191,7 +190,7 @@ static double pull_of(const lasso *l, const lasso_problem *p, const double *w, s
     return unit > 0 ? gain / unit : 0;
 }
 
-/* Frees the coordinates that gain most; false: none does. */
+/* Frees the coordinates with the largest gain; false: none has a gain. */
 static bool release(lasso *l, const lasso_problem *p, const double *w, bool several)
 {
     double most = 0, size = 0;

@@ -3,8 +3,8 @@
  *
  *     w' G w / 2 - b' w + sum over m of  l1_m |w_m| + ridge_m w_m^2 / 2        |w_m| <= box_m
  *
- * and some w_m >= 0, by an active set. Coordinates are free, at 0 or at their box; the free ones solve a linear system,
- * and leave it where they would pass 0 or the box.
+ * and some w_m >= 0, by an active set. Coordinates are free, at 0 or at their box. The free coordinates solve a linear
+ * system; a coordinate that would pass 0 or its box stops there.
  */
 #ifndef HFSAD_POLISH_LASSO_H
 #define HFSAD_POLISH_LASSO_H
@@ -17,7 +17,7 @@ typedef struct {
     const double *G; /* lower triangle, row by row; or the diagonal alone */
     bool diagonal;
     const double *b, *l1, *ridge, *box; /* M each; box: INFINITY: none */
-    double factor;                      /* of l1 and ridge */
+    double factor;                      /* factor of l1 and ridge */
     size_t positive;                    /* number of leading coordinates that may not be below 0 */
 } lasso_problem;
 
@@ -25,7 +25,7 @@ typedef struct lasso lasso;
 
 lasso *lasso_create(size_t M, bool diagonal);
 void lasso_free(lasso *l);
-/* w: where to begin, then the minimum. */
+/* w: on entry the start, on return the minimum. */
 void lasso_solve(lasso *l, const lasso_problem *p, double *w);
 
 #endif

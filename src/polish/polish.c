@@ -1,4 +1,4 @@
-/* Stages and outer steps; polish.h says what for. */
+/* The stages and outer steps of the polish; see polish.h. */
 #include "polish/polish.h"
 
 #include "base/alloc.h"
@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Relative to F: where an outer step's bound ends a stage, and less than which no stage is worth another. */
-static const double enough = 1e-11, worth = 1e-10;
+/* Relative to F: the bound of an outer step that ends a stage, and the least fall for which another stage is worth its
+ * exchanges. Of phase retrieval, whose verdict asks for 1e-6, less is enough. */
+static const double enough = 1e-11, worth = 1e-10, anchored_enough = 3e-9, anchored_worth = 1e-8;
 /* Of F at 0: below this F counts as 0. */
 static const double as_good_as_zero = 1e-9;
 
@@ -26,8 +27,8 @@ double polish_prior_value(const polish_problem *p, const double *w)
     return sum;
 }
 
-/* Priors are l1 with a parabola, or l1 less a convex part, which is linearised at w: its slope is what a penalty
- * smoothed without end has left of its own. */
+/* Priors are l1 with a parabola, or l1 minus a convex part, which is linearised at w: its slope is that of the penalty
+ * with infinite smoothing. */
 static void linearise_priors(polish_state *s, const double *w)
 {
     memset(s->l1, 0, s->M * sizeof *s->l1);
@@ -68,8 +69,8 @@ static bool whole_value(polish_state *s, const double *w, double *value)
     return true;
 }
 
-/* The sizes by which derivatives are judged, and by which the proximal term and the coordinates' envelopes weigh. Of
- * rows with a kink about as many as coordinates are in it at the end. */
+/* The sizes by which derivatives are judged, and by which the proximal term and the coordinates' envelopes are
+ * weighted. At the end about as many rows are in their kinks as there are coordinates. */
 typedef struct {
     double *kinks, *bends; /* M each, copied out of the answer */
     double mean;           /* loss per unit of weight: a length in s */
@@ -97,7 +98,7 @@ static bool take_scales(polish_state *s, stage_scales *at, double loss)
     return true;
 }
 
-/* For the kappa in force. */
+/* Sets the scales for the current kappa. */
 static void set_weights(polish_state *s, const stage_scales *at)
 {
     double largest = 0;
@@ -111,8 +112,8 @@ static void set_weights(polish_state *s, const stage_scales *at)
     }
 }
 
-/* The multipliers of rows and coordinates move to those at s->w; s->trial becomes that point with every coordinate on
- * its penalty's own, and is looked at without the proximal term. */
+/* Moves the multipliers of rows and coordinates to those at s->w. s->trial becomes that point with every coordinate at
+ * its penalty's own point, and is evaluated without the proximal term. */
 static bool settle(polish_state *s)
 {
     if (!polish_ask(s, POLISH_COMMIT, s->w, NULL))
@@ -126,7 +127,7 @@ static bool settle(polish_state *s)
     return polish_look(s, s->trial);
 }
 
-/* Wide enough that rows and coordinates in their kinks can tell where to go. */
+/* Wide enough for rows and coordinates in their kinks to show a direction. */
 static void widen(polish_state *s, const stage_scales *at)
 {
     for (int i = 0; i < 20; i++) {
@@ -137,7 +138,7 @@ static void widen(polish_state *s, const stage_scales *at)
     }
 }
 
-/* What the priors' linearised form has at w above its value at the linearisation's point, which is the prior's. */
+/* The linearised priors at w minus their value at the point of linearisation, which is the priors' own value. */
 static double prior_model(const polish_state *s, const double *w)
 {
     double sum = 0;
@@ -148,20 +149,20 @@ static double prior_model(const polish_state *s, const double *w)
 
 /* A stage's convex problem: its model of F, equal to F where the stage begins. */
 typedef struct {
-    double begin;    /* F there */
+    double begin;    /* F at the start of the stage */
     double shift;    /* from prior_model to the priors */
-    double part;     /* of the fall so far down to which the bound is brought; 0: none */
-    double *best;    /* the point with the least F of all that were looked at */
+    double part;     /* part of the fall so far to which the bound is reduced; 0: none */
+    double *best;    /* the point with the smallest F of all evaluated points */
     double least;    /* its F */
-    double lowest;   /* of the model */
-    double smallest; /* bound of an outer step, and the model's value that it bounds from below */
+    double lowest;   /* smallest value of the model */
+    double smallest; /* smallest bound of an outer step, and the model's value that it refers to */
     double lower;
-    double merit;  /* of the last outer step */
-    double bound;  /* how far the lowest may be above the model's minimum */
-    bool positive; /* the model is not below 0 */
+    double merit;  /* merit of the last outer step */
+    double bound;  /* how far `lowest` may be above the model's minimum */
+    bool positive; /* the model is never below 0 */
 } stage;
 
-/* What is left to do at a point, also if there is no bound: of rows, and of the sum of all slopes. */
+/* A measure of what is left to do at a point, defined even without a bound: of rows, and of the sum of all slopes. */
 static double merit_of(const polish_state *s, const double *w, double level)
 {
     double rest = 0;
@@ -170,8 +171,8 @@ static double merit_of(const polish_state *s, const double *w, double level)
     return fmax(s->gap, 0) + rest;
 }
 
-/* Takes down what the point s->trial is worth; returns the bound there. The least of the bounds counts, since far from
- * the minimum what is left of the tangents' sum says little. */
+/* Evaluates the point s->trial; returns the bound there. The smallest of the bounds counts, because far from the
+ * minimum the sum of the tangents says little. */
 static double record(polish_state *s, stage *t)
 {
     const double there = s->loss + polish_prior_value(s->p, s->trial),
@@ -180,7 +181,7 @@ static double record(polish_state *s, stage *t)
     t->merit = merit_of(s, s->trial, fabs(model));
     const double goal = 0.5 * s->p->gap * fmax(fabs(model), as_good_as_zero * s->result->zero);
     const double bound = polish_bound(s, s->trial, fmax(goal, enough * fmax(fabs(model), s->floor)));
-    if (s->p->star) /* a bound of twice its rounding is as good as 0, at the least gap that is asked for */
+    if (s->p->star) /* a bound of twice its rounding counts as 0, at the smallest gap that may be requested */
         s->result->zero = fmax(s->result->zero, fmin(2 * s->rounding / (1e-4 * as_good_as_zero), s->none));
     if (there < t->least) {
         memcpy(t->best, s->trial, s->M * sizeof *t->best);
@@ -219,18 +220,20 @@ static bool is_over(const polish_state *s, const stage *t)
            (s->p->limit && s->rows >= s->p->limit);
 }
 
-/* Whether the star goes on where Newton's method has lost its way, which mostly needs about 100 exchanges: that
- * happens if hardly more rows are in their kinks than there are free coordinates. */
+/* Whether the star continues after Newton's method has failed, which usually takes about 100 exchanges. Newton's method
+ * fails if hardly more rows are in their kinks than there are free coordinates. */
 static bool goes_on(const polish_state *s, const stage_scales *at)
 {
     return s->p->rounds && s->direct && at->share > 0;
 }
 
-/* From s->w. */
+/* Solves a stage from s->w. */
 static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
 {
-    enum { OUTER = 60, PROMISED = 3000 };
-    const uint64_t most = goes_on(s, at) ? s->result->exchanges + PROMISED : POLISH_EXCHANGES;
+    enum { OUTER = 60, PROMISED = 3000, NARROWING = 30 };
+    const bool limited =
+        goes_on(s, at) || s->p->anchored; /* the star, or another stage, goes on better than this one */
+    const uint64_t most = limited ? s->result->exchanges + PROMISED : POLISH_EXCHANGES;
     const int patience = t->part > 0 ? 6 : 10;
     double smallest = INFINITY, last = INFINITY, tolerance = 1e-4;
     int idle = 0, failures = 0, settled = 0;
@@ -244,7 +247,7 @@ static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
         if (s->gone || s->spent)
             return;
         failures = steps < 0 ? failures + 1 : 0;
-        if (failures > 0 && failures <= 3) { /* too few rows in their kink to go by: shorter steps */
+        if (failures > 0 && failures <= 3) { /* too few rows are in their kinks: shorter steps */
             memcpy(s->centre, s->w, s->M * sizeof *s->w);
             s->theta = fmin(100 * s->theta, 1e-2);
             continue;
@@ -252,18 +255,20 @@ static void solve_stage(polish_state *s, const stage_scales *at, stage *t)
         if (!settle(s))
             return;
         const double bound = record(s, t), size = fmax(fabs(t->lowest), s->floor);
-        const double limit = fmax(enough * size, 4 * s->rounding);
+        const double limit = fmax((s->p->anchored ? anchored_enough : enough) * size, 4 * s->rounding);
         add_row(s, t, s->result->residual, t->merit);
         if (is_over(s, t))
             return;
         const bool done = fmin(bound, t->positive ? t->lowest : bound) <= fmax(limit, t->part * (t->begin - t->lowest));
-        /* smooth losses are flat at their minimum: the model is to settle, not only F */
+        /* smooth losses are flat at their minimum, so the model must settle, not only F */
         if (done && (at->share > 0 || t->part > 0 || t->merit <= 1e-9 * size || ++settled > 2))
             return;
         if (failures && at->share > 0 &&
-            t->bound <= 1e-8 * size) /* Newton's method has come to where rounding leads it */
+            t->bound <= 1e-8 * size) /* Newton's method has reached the level of rounding */
             return;
-        idle = t->merit < 0.5 * smallest || t->lowest < before - 1e-13 * size ? 0 : idle + 1;
+        /* A stage that begins near its minimum finds nothing lower before kappa is as small as the rows' distances. */
+        const bool narrows = t->part > 0 && t->lowest >= t->begin && k < NARROWING;
+        idle = t->merit < 0.5 * smallest || t->lowest < before - 1e-13 * size || narrows ? 0 : idle + 1;
         const bool tight = at->share > 0 && s->gap <= 1e-12 * size;
         if (t->merit > 0.1 * last && tight && !has_kinks)
             s->kappa *= 10; /* the proximal term, which grows as kappa shrinks, holds the steps back */
@@ -287,8 +292,9 @@ typedef struct {
     uint64_t rounds, per_row;
 } star_stage;
 
-/* By a diagonal metric, and after Newton's method, rounds are many and cheap: this number of them is one row. */
-enum { CHEAP_ROUNDS = 10 };
+/* By a diagonal metric, also if it becomes whole, after Newton's method, and of MANY coordinates with kinks, rounds are
+ * many and cheap: this number of them is one row. */
+enum { CHEAP_ROUNDS = 10, MANY = 128 };
 
 static bool see_round(void *context, const double *w, double objective, double primal, double dual)
 {
@@ -304,7 +310,7 @@ static bool see_round(void *context, const double *w, double objective, double p
     return !is_over(a->s, t);
 }
 
-/* The clients' slopes are those of their last round: kappa is so large that looking does not move them. */
+/* The clients' slopes are those of their last round: kappa is so large that evaluating does not move them. */
 static bool certify(void *context, const double *w)
 {
     const star_stage *a = context;
@@ -320,7 +326,7 @@ static bool certify(void *context, const double *w)
     return is_close(s, a->t) || choice_is_too_small(s->p->choice);
 }
 
-/* As certify, for the slopes of columns that were not chosen. */
+/* Like certify, for the slopes of columns that were not chosen. */
 static bool look_around(void *context, const double *w)
 {
     const star_stage *a = context;
@@ -332,7 +338,7 @@ static bool look_around(void *context, const double *w)
     return more;
 }
 
-/* The rows' slopes become 0. */
+/* Sets the rows' slopes to 0. */
 static void forget(polish_state *s, const stage *t)
 {
     s->beta = s->p->memory ? 1 : 0;
@@ -341,17 +347,37 @@ static void forget(polish_state *s, const stage *t)
     s->beta = 0;
 }
 
-/* Newton's method begins where the star ends, but with wide envelopes and no slopes: with those of the star, which are
- * nearly right, too few rows are in their kinks to show the way. */
+/* Newton's method starts at the star's end, but with wide envelopes and without slopes: with the star's slopes, which
+ * are nearly right, too few rows are in their kinks to show a direction. */
 static void solve_star(polish_state *s, const stage_scales *at, stage *t, bool alone)
 {
-    star_stage a = {s, t, at, 0, alone || !s->p->whole_metric ? CHEAP_ROUNDS : 1};
-    const star_watch watch = {
-        &a, see_round, certify, s->p->choice ? look_around : NULL, s->p->gap > 0 ? s->p->gap : enough, t->least, alone};
+    const bool hard = s->M > MANY && at->share > 0, cheap = alone || hard || !s->whole_metric;
+    star_stage a = {s, t, at, 0, cheap ? CHEAP_ROUNDS : 1};
+    star_watch watch = {.context = &a,
+                        .round = see_round,
+                        .certify = certify,
+                        .look = s->p->choice ? look_around : NULL,
+                        .gap = s->p->gap > 0 ? s->p->gap : enough,
+                        .least = t->least,
+                        .per_row = cheap ? CHEAP_ROUNDS : 1,
+                        .hard = hard,
+                        .alone = alone};
     const double kappa = s->kappa;
     s->theta = 0;
     memcpy(s->w, t->best, s->M * sizeof *s->w);
-    if (star_solve(s, &watch))
+    bool slow = false, done = star_solve(s, &watch, &slow);
+    if (done && slow && !is_over(s, t)) {
+        s->whole_metric = true;
+        memcpy(s->w, t->best, s->M * sizeof *s->w);
+        watch.least = t->least;
+        done = star_solve(s, &watch, &slow);
+        if (!done && !s->gone && !s->spent) { /* a client has no memory for it */
+            s->whole_metric = false;
+            watch.stays = true;
+            done = star_solve(s, &watch, &slow);
+        }
+    }
+    if (done)
         memcpy(s->w, t->best, s->M * sizeof *s->w);
     memcpy(s->centre, s->w, s->M * sizeof *s->w);
     s->kappa = kappa;
@@ -386,8 +412,8 @@ static bool begin_stage(polish_state *s, stage_scales *at, stage *t, const doubl
     return true;
 }
 
-/* Stage after stage, until one finds that its model's minimum is where it begins, which makes that point stationary.
- * Phase retrieval's curvature counts more where F does not fall as its model says. */
+/* Runs stages until one finds that its model's minimum is at its start, which makes that point stationary. The
+ * curvature of phase retrieval counts more if F falls less than its model. */
 static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
 {
     enum { STAGES = 200 };
@@ -413,7 +439,7 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
         s->result->stages++;
         s->result->after = t->least;
         s->result->bound = repeats ? promised + t->bound : t->bound;
-        const double small = worth * fmax(fabs(t->begin), s->floor);
+        const double small = (s->p->anchored ? anchored_worth : worth) * fmax(fabs(t->begin), s->floor);
         if (!repeats || s->gone || s->spent || promised <= small || t->least <= small ||
             (s->beta >= 1 && fall <= small))
             break;
@@ -425,36 +451,27 @@ static void solve_stages(polish_state *s, stage_scales *at, double *w, stage *t)
     s->result->finished = !s->gone;
 }
 
-/* Whether the polish looks for lower valleys than the one that the iterations have left it in. */
+/* Whether the polish searches for a lower valley than the one that the iterations reached. */
 static bool searches(const polish_state *s)
 {
     return s->p->anchored && s->direct;
 }
 
-/* From one stationary point to lower ones, until two searches in a row find none. */
+/* The search goes first: far from a minimum its steps gain more than a stage, which needs second derivatives. */
 static void solve_valleys(polish_state *s, stage_scales *at, double *w, stage *t)
 {
-    enum { SEARCHES = 6, PATIENCE = 2 };
-    int idle = 0;
-    solve_stages(s, at, w, t);
-    for (uint64_t i = 0; i < SEARCHES && idle < PATIENCE && searches(s) && !s->gone && !s->spent; i++) {
-        if (s->result->after <= as_good_as_zero * s->result->zero)
-            break;
-        idle++;
-        if (!polish_search(s, i, w))
-            continue;
-        idle = 0;
-        s->beta = 1;
-        if (!polish_ask(s, POLISH_FORGET, NULL, NULL)) /* the rows' slopes are those of the valley that is left */
-            break;
-        memset(s->multiplier, 0, s->M * sizeof *s->multiplier);
-        s->beta = 0.1;
-        solve_stages(s, at, w, t);
+    enum { SEARCHES = 8 };
+    bool goes_on = searches(s);
+    for (uint64_t i = 0; i < SEARCHES && goes_on; i++) {
+        linearise_priors(s, w);
+        goes_on = (i == 0 || polish_ask(s, POLISH_ANCHOR, w, NULL)) && take_scales(s, at, s->result->after) &&
+                  polish_search(s, i, w);
     }
+    solve_stages(s, at, w, t);
     s->result->finished = !s->gone;
 }
 
-/* Everything in one block. */
+/* Allocates everything in one block. */
 static double *take_room(polish_state *s, stage_scales *at, stage *t)
 {
     const size_t M = s->M;
@@ -482,6 +499,7 @@ bool polish_solve_columns(const polish_problem *problem, double *w, polish_resul
     stage t = {0};
     *result = (polish_result){.bound = NAN, .residual = NAN};
     s.direct = s.M <= problem->direct;
+    s.whole_metric = problem->whole_metric;
     s.sigma = choice_sigma(problem->choice);
     double *room = take_room(&s, &at, &t);
     if (!room)
@@ -495,7 +513,7 @@ bool polish_solve_columns(const polish_problem *problem, double *w, polish_resul
         whole_value(&s, w, &result->before)) {
         s.none = none;
         s.floor = 1e-4 * none;
-        /* The star starts at the intercept alone, if there is one: then an offset of y does not count. */
+        /* The star starts at the intercept alone, if there is one, so that an offset of y does not matter. */
         result->zero = problem->star ? fmax(fmin(none, result->before), 1e-6 * none) : none;
         result->after = result->before;
         solve_valleys(&s, &at, w, &t);

@@ -1,6 +1,6 @@
 /*
- * The losses of the scores have no coordinate in common: what is asked of all is asked of one score after the other,
- * with its part of the vectors. The parts of the answers then go to their coordinates, or are added up.
+ * The losses of the scores have no coordinate in common: a question about all scores is answered for one score after
+ * the other, with its part of the vectors. The parts of the answers are then copied to their coordinates, or added up.
  */
 #include "polish/score_answers.h"
 
@@ -8,34 +8,6 @@
 #include "polish/task.h"
 
 #include <math.h>
-
-/* What the numbers of a question or an answer are: vectors, or a triangle, of coordinates; then numbers. */
-typedef struct {
-    size_t vectors;
-    bool triangle;
-} shape;
-
-static shape shape_of_answer(polish_kind kind)
-{
-    switch (kind) {
-    case POLISH_SCALES:
-        return (shape){POLISH_VECTORS, false};
-    case POLISH_VALUE:
-    case POLISH_DIAGONAL:
-    case POLISH_PRODUCT:
-    case POLISH_REPAIR:
-    case POLISH_GRAM_DIAGONAL:
-    case POLISH_ROUND:
-        return (shape){1, false};
-    case POLISH_HESSIAN:
-    case POLISH_GRAM:
-    case POLISH_BREAD:
-    case POLISH_MEAT:
-        return (shape){0, true};
-    default:
-        return (shape){0, false};
-    }
-}
 
 /* Coordinate m of score k is m K + k of all. */
 static void take_vector(size_t W, size_t K, size_t k, const double *from, double *to)
@@ -71,20 +43,19 @@ static bool counts_once(polish_kind kind, size_t i)
 
 static void put_answer(polish_kind kind, size_t W, size_t K, size_t k, const double *part, double *answer)
 {
-    const shape s = shape_of_answer(kind);
+    const polish_shape s = polish_table[kind].up;
     const bool metric = kind == POLISH_METRIC || kind == POLISH_METRIC_DIAGONAL;
     size_t from = s.vectors * W, to = s.vectors * W * K;
     for (size_t v = 0; v < s.vectors; v++)
         for (size_t m = 0; m < W; m++)
             answer[v * W * K + m * K + k] = part[v * W + m];
-    if (s.triangle) {
+    if (s.triangles) {
         put_triangle(W, K, k, part, answer);
         from = W * (W + 1) / 2;
         to = W * K * (W * K + 1) / 2;
     }
-    const size_t numbers = polish_length(kind, W) - from;
-    for (size_t i = 0; i < numbers; i++)
-        if (metric && i == 0) /* whether there is memory for it: for all of them, or not */
+    for (size_t i = 0; i < s.numbers; i++)
+        if (metric && i == 0) /* memory suffices for all scores, or for none */
             answer[to] = k ? fmin(answer[to], part[from]) : part[from];
         else
             answer[to + i] += counts_once(kind, i) ? part[from + i] / (double)K : part[from + i];
@@ -106,7 +77,7 @@ static polish_question part_of_question(const polish_question *q, size_t W, size
     return part;
 }
 
-/* The client as one score knows it; labels: room for a number per row. */
+/* The client as seen by one score; labels: room for a number per row. */
 static polish_client part_of_client(const polish_client *o, size_t k, star_client *all, const hfsad_loss *loss,
                                     double *labels)
 {
@@ -145,7 +116,7 @@ void scores_answer(const polish_client *o, const polish_question *q, double *ans
     const size_t longest = polish_longest(W, o->M <= POLISH_DIRECT_CLASSES ? W : 0);
     const bool fits = polish_length(q->kind, W) <= longest && polish_down(q->kind, W) <= longest;
     star_client *all = fits ? star_client_split(o->star, K, count + 2 * longest) : NULL;
-    if (!all) { /* nothing can be said: the solver gives up */
+    if (!all) { /* no memory: the solver gives up */
         for (size_t i = 0; i < polish_length(q->kind, o->M); i++)
             answer[i] = NAN;
         return;

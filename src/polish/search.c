@@ -7,23 +7,30 @@
 #include <math.h>
 #include <string.h>
 
-/* Steps of 0.3 down to 7e-4 of the model's length; on 180 problems of 10 and 25 coordinates 200 questions found hardly
- * more. A point counts as lower if its F is by this part. */
+/* Steps shrink by this factor in each of QUESTIONS: those of 0.3 of the model's length end at 7e-4 of it. */
 enum { QUESTIONS = 150 };
-static const double SHRINK = 0.96, LOWER = 1e-3;
+static const double SHRINK = 0.96;
+/* A search that lowers F by this part of it is worth another one. */
+static const double LOWER = 1e-3;
+/* A loss of at most this part of that at 0 is the noise of the right valley: wrong valleys leave far more. If F falls
+ * by less than the part FALLS in PROBE questions, this valley's bottom is near, too. */
+enum { PROBE = 10 };
+static const double EXPLAINED = 0.05, FALLS = 5e-3;
 
 typedef enum { LANE_HERE, LANE_SIGNS, LANE_NEAR, LANE_ANYWHERE } lane_kind;
 
-/* Where a lane begins, and its first step relative to the model's length. */
+/* The start of a lane, and its first step relative to the model's length. */
 typedef struct {
     lane_kind kind;
     double step;
-    double from_zero; /* length of the lane's start if the model is 0, relative to the likely one */
+    double from_zero; /* length of the lane's start if the model is 0, relative to the likely length */
 } lane;
 
 static const lane lanes[POLISH_LANES] = {
-    {LANE_HERE, 1, 0.01}, {LANE_SIGNS, 0.3, 0.1}, {LANE_SIGNS, 0.3, 0.3},  {LANE_SIGNS, 0.3, 1},
-    {LANE_NEAR, 0.3, 1},  {LANE_NEAR, 0.3, 1},    {LANE_ANYWHERE, 0.3, 1}, {LANE_ANYWHERE, 0.3, 1},
+    {LANE_HERE, 1, 0.01},    {LANE_HERE, 0.3, 0.03},  {LANE_HERE, 0.1, 0.1},   {LANE_HERE, 0.03, 0.3},
+    {LANE_HERE, 0.01, 1},    {LANE_SIGNS, 0.3, 0.1},  {LANE_SIGNS, 0.3, 0.3},  {LANE_SIGNS, 0.3, 1},
+    {LANE_SIGNS, 0.1, 1},    {LANE_NEAR, 0.3, 1},     {LANE_NEAR, 0.3, 1},     {LANE_NEAR, 0.1, 1},
+    {LANE_ANYWHERE, 0.3, 1}, {LANE_ANYWHERE, 0.3, 1}, {LANE_ANYWHERE, 0.3, 1}, {LANE_ANYWHERE, 0.1, 1},
 };
 
 /* In the coordinates w_m / D_m. */
@@ -35,7 +42,7 @@ static double length_of(size_t M, const double *w, const double *D)
     return sqrt(sum);
 }
 
-/* Coordinates that no row sees do not move. */
+/* Coordinates that appear in no row do not move. */
 static void set_sizes(const polish_state *s, double *D)
 {
     double largest = 0;
@@ -96,37 +103,68 @@ static void step_lane(const polish_state *s, double *w, double *g, const double 
     polish_cut_to_box(s, w);
 }
 
+/* The best point of all lanes: its F, and the loss in it. */
+typedef struct {
+    double *w, least, loss;
+    bool found;
+} best_point;
+
+/* All lanes make a step; false: the question failed. */
+static bool step_lanes(polish_state *s, const double *D, const double *steps, best_point *best)
+{
+    const size_t M = s->M;
+    if (!polish_ask(s, POLISH_SEARCH, s->lanes, NULL))
+        return false;
+    for (size_t l = 0; l < POLISH_LANES; l++) {
+        double *point = s->lanes + l * M, *g = s->answer + l * (M + 1);
+        const double value = g[M] + polish_prior_value(s->p, point);
+        if (value < best->least) {
+            memcpy(best->w, point, M * sizeof *best->w);
+            best->least = value;
+            best->loss = g[M];
+            best->found = true;
+        }
+        step_lane(s, point, g, D, steps[l]);
+    }
+    return true;
+}
+
+static void take_best(polish_state *s, const best_point *best, double *w)
+{
+    if (!best->found)
+        return;
+    memcpy(w, best->w, s->M * sizeof *w);
+    s->result->after = best->least;
+    s->loss = best->loss;
+    s->result->bound = INFINITY; /* nothing is known of it yet */
+}
+
+static bool is_explained(const polish_state *s)
+{
+    return s->loss <= EXPLAINED * s->none;
+}
+
 bool polish_search(polish_state *s, uint64_t number, double *w)
 {
     const size_t M = s->M;
-    double *points = s->lanes, *best = points + POLISH_LANES * M, *D = best + M, length[POLISH_LANES];
-    double least = s->result->after - LOWER * fmax(fabs(s->result->after), s->floor);
-    bool found = false;
+    const double before = s->result->after, size = fmax(fabs(before), s->floor);
+    double *points = s->lanes, *D = points + (POLISH_LANES + 1) * M, steps[POLISH_LANES];
+    best_point best = {points + POLISH_LANES * M, before, s->loss, false};
+    const bool explained = is_explained(s);
     set_sizes(s, D);
     rng r = {rng_key(s->p->seed, rng_stream("search") + number), 0};
     for (size_t l = 0; l < POLISH_LANES; l++) {
         begin_lane(s, &lanes[l], &r, w, D, points + l * M);
-        length[l] = length_of(M, points + l * M, D);
+        steps[l] = lanes[l].step * length_of(M, points + l * M, D);
     }
-    double shrink = 1;
-    for (int k = 0; k < QUESTIONS; k++, shrink *= SHRINK) {
-        if (!polish_ask(s, POLISH_SEARCH, points, NULL))
+    for (int k = 1; k <= QUESTIONS; k++) {
+        if (!step_lanes(s, D, steps, &best))
             return false;
-        for (size_t l = 0; l < POLISH_LANES; l++) {
-            double *point = points + l * M, *g = s->answer + l * (M + 1);
-            const double value = g[M] + polish_prior_value(s->p, point);
-            if (value < least) {
-                memcpy(best, point, M * sizeof *best);
-                least = value;
-                found = true;
-            }
-            step_lane(s, point, g, D, lanes[l].step * shrink * length[l]);
-        }
+        for (size_t l = 0; l < POLISH_LANES; l++)
+            steps[l] *= SHRINK;
+        if (k == PROBE && explained && before - best.least < FALLS * size)
+            break;
     }
-    if (found) {
-        memcpy(w, best, M * sizeof *w);
-        s->result->after = least;
-        s->result->bound = INFINITY; /* nothing is known of it yet */
-    }
-    return found;
+    take_best(s, &best, w);
+    return before - best.least > LOWER * size && !is_explained(s);
 }

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* POLISH_WIDEST: features and intercept of a second derivative that is asked for, and more. SUMS_AT_ONCE: 64 KiB. */
+/* POLISH_WIDEST: limit on features and intercept of a second derivative. SUMS_AT_ONCE: 64 KiB. */
 enum { POLISH_WIDEST = 1025, SUMS_AT_ONCE = 8192, PAIRS_AT_ONCE = 64, ROWS_AT_ONCE = 4 };
 
 static double weight_of(const polish_client *o, size_t r)
@@ -131,7 +131,7 @@ static void pair_factors(const polish_client *o, size_t K, size_t r, const class
 }
 
 /* Sums of c B_kl x_m x over the rows, for features m from `first` to `end` and some pairs. Rows are added one after the
- * other, whatever the numbers of features and pairs at once: the bits do not depend on them. */
+ * other, so the bits do not depend on the numbers of features and pairs at once. */
 static void sum_lines(const polish_client *o, size_t K, size_t first, size_t end, const class_pair *pairs, size_t count,
                       double *sums)
 {
@@ -160,7 +160,7 @@ static void sum_lines(const polish_client *o, size_t K, size_t first, size_t end
     }
 }
 
-/* Line m K + k, and m K + l if that is another, of a pair. */
+/* Line m K + k, and line m K + l if k and l differ, of a pair. */
 static void put_sums(size_t K, size_t m, class_pair at, const double *sum, double *triangle)
 {
     const size_t k = at.k, l = at.l;
@@ -172,8 +172,7 @@ static void put_sums(size_t K, size_t m, class_pair at, const double *sum, doubl
     }
 }
 
-/* The same for dense rows: sums of rows run along x, and as many of them as the cache holds share one pass over the
- * rows. */
+/* The same for dense rows: sums run along x, and as many of them as fit into the cache share one pass over the rows. */
 static void dense_hessian(const polish_client *o, size_t K, double *triangle)
 {
     const size_t width = o->rows.F + (o->rows.constant != 0);
@@ -229,7 +228,7 @@ static void answer_hessian(const polish_client *o, size_t K, double *triangle)
     }
 }
 
-/* The probabilities at the point, moved by B <x, vector> and cut to probabilities again. */
+/* The probabilities at the point, moved by B <x, vector> and projected to probabilities again. */
 static void answer_repair(const polish_client *o, size_t K, const polish_question *question, double *answer)
 {
     double s[SOFTMAX_CLASSES], p[SOFTMAX_CLASSES], q[SOFTMAX_CLASSES], along[SOFTMAX_CLASSES];
@@ -290,7 +289,7 @@ void softmax_answer(const polish_client *o, const polish_question *q, double *an
     case POLISH_REPAIR:
         answer_repair(o, K, q, answer);
         break;
-    default: /* nothing is kept from one question to the next, and there are no rounds */
+    default: /* nothing is kept between questions, and there are no rounds */
         break;
     }
 }

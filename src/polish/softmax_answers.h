@@ -4,7 +4,8 @@
 
 #include "polish/answers.h"
 
-/* All questions but those of the star's rounds. answer: all 0 on entry. client->bend: K numbers for each row. */
+/* Answers all questions except those of the star's rounds. answer: all 0 on entry. client->bend: K numbers for each
+ * row. */
 void softmax_answer(const polish_client *client, const polish_question *question, double *answer);
 
 #endif

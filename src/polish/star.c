@@ -12,16 +12,16 @@
 
 enum { OFTEN = 10, HISTORY = 20480, LAST_ROWS = 120 };
 
-/* Rounds that Newton's method costs about as much as: some 100 exchanges, 25 of them second derivatives. A message
- * costs as much as the sending of 1000 numbers, and its numbers. */
-static double newton_price(size_t M)
+/* Newton's method costs about this number of rounds: some 100 exchanges, 25 of them second derivatives; hard: 500, 200
+ * of them second derivatives. A message costs as much as sending 1000 numbers, plus its numbers. */
+static double newton_price(size_t M, bool hard)
 {
     const double m = (double)M;
-    return (100 * (1000 + m) + 12.5 * m * m) / (1000 + 2 * m);
+    return ((hard ? 500 : 100) * (1000 + m) + (hard ? 100 : 12.5) * m * m) / (1000 + 2 * m);
 }
 
-/* A bound is asked for where the estimate is at most this times the goal, and again where it has fallen by this much:
- * the bound repairs the slopes, so that it is often the better. */
+/* A bound is asked for if the estimate is at most this times the goal, and again when it has fallen by this factor: the
+ * bound repairs the slopes, so it is often smaller than the estimate. */
 static const double hopeful = 10, again = 0.3;
 /* Relative estimate at which columns that are left out show by their slopes that they matter. */
 static const double rough = 2e-2;
@@ -31,20 +31,21 @@ typedef struct {
     const star_watch *watch;
     lasso *step;
     bool diagonal;
+    bool slow;      /* the whole metric is worth its numbers */
     size_t M, size; /* size: numbers of G */
     double *G, *m, *anchor, *z, *Gz, *before, *box, *best;
     double total; /* sum of c */
-    double tiny;  /* of G's diagonal, which is added to it */
+    double tiny;  /* share of G's diagonal that is added to it */
     double sigma;
-    double least;          /* objective of best */
-    double first, last;    /* residual: of the first round since the restart, of the last round */
-    uint64_t since, round; /* rounds since the restart, and in all */
-    double certified;      /* estimate at the last attempt to certify */
-    double repaired;       /* that part at the last attempt that hoped for repairs of the columns */
-    uint64_t denied_at;    /* round of the first bound that was not what the estimate promised, or the last before it */
-    double lowest[HISTORY]; /* estimate, least so far, by round */
+    double least;           /* objective of best */
+    double first, last;     /* residual: of the first round since the restart, of the last round */
+    uint64_t since, round;  /* rounds since the restart, and in all */
+    double certified;       /* estimate at the last attempt to certify */
+    double repaired;        /* that part at the last attempt that hoped for repairs of the columns */
+    uint64_t denied_at;     /* round of the first bound above what the estimate promised, or of the last before it */
+    double lowest[HISTORY]; /* smallest estimate so far, by round */
     double latest[HISTORY]; /* estimate of each round */
-    double gaps[HISTORY];   /* the rows' part of it, least so far */
+    double gaps[HISTORY];   /* smallest row part of it so far */
 } star;
 
 static double prior_at(const polish_state *s, const double *w)
@@ -83,10 +84,10 @@ static bool find_spread(star *a, double *spread)
     return true;
 }
 
-/* Roots of the columns' variance inflation, G_mm (G^-1)_mm, of G as the rows made it. */
+/* Roots of the columns' variance inflation, G_mm (G^-1)_mm, of the G of the rows. */
 static void find_inflation(star *a)
 {
-    const double most = 3e7; /* the root of what rounding leaves to tell from columns that are the same */
+    const double most = 3e7; /* root of the largest inflation that rounding can distinguish from equal columns */
     double *L = a->s->answer, *v = a->s->work; /* room for POLISH_GRAM's answer, and for 3 M numbers */
     if (a->diagonal)
         return;
@@ -102,8 +103,8 @@ static void find_inflation(star *a)
     }
 }
 
-/* Asks with G. Of intercepts that only some clients have, which are the last coordinates, its other lines are the
- * scatter around them, with 4 D on the diagonal (set_own_metric of star_client.c). */
+/* Asks with G. If only some clients have intercepts (the last coordinates), the other lines of G are the scatter around
+ * them, with 4 D on the diagonal (set_own_metric of star_client.c). */
 static bool send_metric(star *a)
 {
     const size_t first = a->M - a->s->p->owned;
@@ -129,7 +130,7 @@ static bool send_metric(star *a)
     return done;
 }
 
-/* G, and sigma to begin with: of the last star, if there is one. */
+/* Sets G and the first sigma: that of the last star, if there is one. */
 static bool find_metric(star *a)
 {
     polish_state *s = a->s;
@@ -152,7 +153,7 @@ static bool find_metric(star *a)
     s->step = a->tiny;
     if (!send_metric(a) || s->answer[0] < n_clients)
         return false;
-    a->sigma = s->sigma > 0 ? s->sigma : s->answer[1] / a->total; /* near a fit the spread says nothing */
+    a->sigma = s->sigma > 0 ? s->sigma : s->answer[1] / a->total; /* near a perfect fit the spread says nothing */
     for (size_t m = 0; m < a->M; m++) {
         double *g = a->G + diagonal_of(a, m);
         *g += *g > 0 ? a->tiny * *g : 1;
@@ -160,7 +161,7 @@ static bool find_metric(star *a)
     return a->sigma > 0;
 }
 
-/* From the slopes that the last star left: m = sum of B_j s_j. */
+/* Continues from the slopes of the last star: m = sum of B_j s_j. */
 static bool resume(star *a)
 {
     star_memory *memory = a->s->p->memory;
@@ -182,7 +183,7 @@ static bool resume(star *a)
     return true;
 }
 
-/* How far F at z may be above the minimum, by the clients' slopes, if they are nearly feasible. */
+/* Bound on how far F at z is above the minimum, from the clients' slopes, if they are nearly feasible. */
 static double estimate(const star *a, const double *h, double gap, double level)
 {
     const polish_state *s = a->s;
@@ -202,7 +203,7 @@ static double estimate(const star *a, const double *h, double gap, double level)
     return fabs(sum);
 }
 
-/* sigma follows the ratio of movements; then everything begins again from here. */
+/* sigma follows the ratio of movements; then the rounds restart from here. */
 static void restart(star *a, double moved)
 {
     double dz = 0;
@@ -227,7 +228,7 @@ static bool restarts(const star *a, double residual)
                             (double)a->since >= fmax(6, old));
 }
 
-/* m goes on as the clients' s_j do. */
+/* m advances as the clients' s_j do. */
 static void follow(star *a, const double *p)
 {
     const double t = (double)a->since, old = 1 / (t + 2), new = (t + 1) / (t + 2);
@@ -238,30 +239,46 @@ static void follow(star *a, const double *p)
     a->since++;
 }
 
-/* Rounds to the limit of rows, of which Newton's method, and the star after it, need the last. By a diagonal metric a
- * row has several. */
+/* The number of rounds up to the limit of rows; Newton's method, and the star after it, need the last rows. A diagonal
+ * star, and a star alone, may use all of them. */
 static double rounds_left(const star *a)
 {
     const polish_state *s = a->s;
     const double limit = (double)s->p->limit, left = limit - (double)s->rows;
-    return s->p->limit && !a->diagonal ? left - fmin(LAST_ROWS, 0.4 * limit) : INFINITY;
+    return s->p->limit && !a->diagonal && !a->watch->alone ? a->watch->per_row * (left - fmin(LAST_ROWS, 0.4 * limit))
+                                                           : INFINITY;
 }
 
-/* Whether the estimates fall fast enough to go on: the least so far, or, after a restart has lifted them, the latest.
- */
+/* Whether the estimates fall fast enough to continue: the smallest so far or, after a restart has raised them, the
+ * latest. */
 static bool is_worth(const star *a)
 {
     const double goal = 0.5 * a->watch->gap * fabs(a->least), now = a->lowest[a->round];
     if (a->watch->alone || a->round < 2 * OFTEN || a->round % OFTEN || now <= goal)
         return true;
     const uint64_t half = a->round / 2;
-    const double rounds = fmin(newton_price(a->M), rounds_left(a)), last = a->latest[a->round];
+    const double rounds = fmin(newton_price(a->M, a->watch->hard), rounds_left(a)), last = a->latest[a->round];
     const double rate = log(a->lowest[half] / now) / (double)(a->round - half);
     const double recent = a->diagonal ? 0 : log(a->latest[a->round - OFTEN] / last) / OFTEN;
     /* The rest of an estimate may be repaired (iterate) when the rows' part is small. */
     const double rows = a->gaps[a->round], falls = log(a->gaps[half] / rows) / (double)(a->round - half);
     return rate * rounds >= log(now / goal) || recent * rounds >= log(last / goal) ||
            (!a->diagonal && rows > goal && falls * rounds >= log(rows / goal));
+}
+
+/* Whether a diagonal metric promises no end within the price of the whole one: G goes up once and down once. denied:
+ * the estimate has promised it, and a bound has denied it. */
+static bool is_slow(const star *a, bool denied)
+{
+    const polish_state *s = a->s;
+    const double goal = 0.5 * a->watch->gap * fabs(a->least), now = a->lowest[a->round], m = (double)a->M;
+    if (!a->diagonal || a->watch->stays || a->M > s->p->whole_most || s->p->memory || a->round < 2 * OFTEN ||
+        a->round % OFTEN)
+        return false;
+    const uint64_t half = a->round / 2;
+    const double rounds = (2000 + m * m) / (1000 + 2 * m);
+    const double rate = log(a->lowest[half] / now) / (double)(a->round - half);
+    return now > goal ? rate * rounds < log(now / goal) : denied;
 }
 
 /* One exchange. false: end. */
@@ -318,11 +335,13 @@ static bool iterate(star *a)
             if (watch->look(watch->context, a->best))
                 return true;
         }
-        /* An estimate that promises the goal while the bound denies it is wrong: z drifts where the losses are flat. */
+        /* If the estimate promises the goal and the bound denies it, the estimate is wrong: z drifts in directions in
+         * which the losses are flat. */
         const bool doubtful = now <= 0.5 * goal && 2 * a->round >= 3 * a->denied_at + 4 * OFTEN;
-        /* The bound repairs the columns' part of an estimate if many rows are in their kinks, not the rows' part. */
+        /* If many rows are in their kinks, the bound repairs the columns' part of an estimate, but not the rows'
+         * part. */
         const double rows = a->gaps[a->round];
-        const bool repairable = !a->diagonal && rows <= 0.5 * goal && rows <= again * a->repaired;
+        const bool repairable = !a->diagonal && rows <= 0.5 * goal && rows < again * a->repaired;
         if ((now <= hopeful * goal && now <= again * a->certified) || repairable || doubtful) {
             a->certified = fmin(a->certified, now);
             a->repaired = rows;
@@ -332,10 +351,11 @@ static bool iterate(star *a)
                 a->denied_at = a->round;
             promised = promised || now <= goal;
         }
-        if ((doubtful && !watch->alone) || !is_worth(a))
+        a->slow = is_slow(a, promised);
+        if (a->slow || (doubtful && !watch->alone) || !is_worth(a))
             return true;
     }
-    /* The limit of rows: what has been reached is worth a last bound. */
+    /* The limit of rows is reached: asks for a last bound. */
     if (!a->s->gone && !a->s->spent && a->lowest[a->round] < a->certified)
         (void)watch->certify(watch->context, a->best);
     return !a->s->gone;
@@ -352,7 +372,7 @@ static double *take_room(star *a)
     return room;
 }
 
-bool star_solve(polish_state *s, const star_watch *watch)
+bool star_solve(polish_state *s, const star_watch *watch, bool *slow)
 {
     star *a = alloc_zero(1, sizeof *a);
     double *room = NULL;
@@ -361,7 +381,7 @@ bool star_solve(polish_state *s, const star_watch *watch)
         a->s = s;
         a->watch = watch;
         a->M = s->M;
-        a->diagonal = !s->p->whole_metric;
+        a->diagonal = !s->whole_metric;
         a->size = star_metric_size(a->M, !a->diagonal);
         a->least = watch->least;
         a->step = lasso_create(a->M, a->diagonal);
@@ -375,8 +395,13 @@ bool star_solve(polish_state *s, const star_watch *watch)
         done = find_metric(a);
         if (done)
             find_inflation(a);
+        s->G = a->diagonal ? NULL : a->G;
         done = done && iterate(a);
+        s->G = NULL;
+        lasso_free(s->nearest);
+        s->nearest = NULL;
         s->sigma = a->sigma;
+        *slow = a->slow;
         if (s->p->memory)
             s->p->memory->sigma = a->sigma;
     }

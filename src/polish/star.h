@@ -20,18 +20,22 @@
 
 typedef struct {
     void *context;
-    /* After every round, with the point of least objective so far; whether to go on. */
+    /* After every round, with the point of the smallest objective so far; returns whether to continue. */
     bool (*round)(void *context, const double *w, double objective, double primal, double dual);
-    /* Asks for a bound at w; whether it is small enough. */
+    /* Asks for a bound at w; returns whether it is small enough. */
     bool (*certify)(void *context, const double *w);
-    /* Once, on the way: whether other columns are needed, so that it ends; NULL: there are no others. */
+    /* Once, on the way: whether other columns are needed, which ends the star; NULL: there are no others. */
     bool (*look)(void *context, const double *w);
-    double gap;   /* relative: the goal */
-    double least; /* F at the start */
-    bool alone;   /* Newton's method would be no better: losses with kinks and too many coordinates for its matrix */
+    double gap;     /* relative: the goal */
+    double least;   /* F at the start */
+    double per_row; /* rounds of a row of the trace */
+    bool stays;     /* with its diagonal metric: a client has no memory for the whole one */
+    bool hard;      /* Newton's method would need many second derivatives */
+    bool alone;     /* Newton's method would not be better: losses with kinks and too many coordinates for its matrix */
 } star_watch;
 
-/* From s->w, until the watch ends it or Newton's method is the cheaper way on. false: no memory, or no answer. */
-bool star_solve(polish_state *s, const star_watch *watch);
+/* From s->w, until the watch ends it or another method is cheaper: Newton's or, if slow is set, a star with the metric
+ * of all columns together. false: no memory, or no answer. */
+bool star_solve(polish_state *s, const star_watch *watch, bool *slow);
 
 #endif

@@ -16,9 +16,10 @@
  */
 struct star_client {
     size_t M, count;
-    size_t level; /* of the cloud's coordinates: the last of the client's, if it has not all of them */
+    size_t level; /* of the cloud's coordinates, the one that is the client's last, if the client does not have all of
+                     them */
     bool diagonal, begun;
-    double sigma;    /* of the last round */
+    double sigma;    /* sigma of the last round */
     double *B;       /* triangle, and then L: line by line with M numbers each, 0 right of the diagonal; or diagonal */
     double *reach;   /* count: x' B^-1 x */
     double *white;   /* count vectors; NULL: the metric is diagonal */
@@ -28,7 +29,7 @@ struct star_client {
     double *pull; /* sum of a white */
     double *u, *v;
     double *narrow; /* the cloud's vector in the client's coordinates */
-    /* of several scores (score_answers.c): a star each, and nothing else */
+    /* for several scores (score_answers.c): a star for each, and nothing else */
     star_client **parts;
     double *room;
 };
@@ -38,7 +39,7 @@ static double weight_of(const polish_client *o, size_t r)
     return o->factor * row_weight(&o->rows, r);
 }
 
-/* Of nodes with intercepts of their own a client has the coefficients and one intercept, its last coordinate. */
+/* If nodes have their own intercepts, a client has the coefficients and one intercept, its last coordinate. */
 static bool is_narrow(const polish_client *o)
 {
     return o->rows.constant != 0 && o->M > o->rows.F + 1;
@@ -120,7 +121,7 @@ static star_client *make(const polish_client *o, bool diagonal)
     return c;
 }
 
-/* G_j; of a metric that is not diagonal by four rows at a time, which also leaves the rows in `white`. */
+/* G_j; if the metric is not diagonal, four rows at a time, which also stores the rows in `white`. */
 static void add_own(star_client *c, const polish_client *o)
 {
     const size_t M = c->M;
@@ -147,7 +148,7 @@ static void add_own(star_client *c, const polish_client *o)
                                   c->B + m * (m + 1) / 2);
 }
 
-/* A number of the cloud's metric by the client's coordinates, of which k is not above m. */
+/* An element of the cloud's metric in the client's coordinates; k is not above m. */
 static size_t place(const star_client *c, size_t m, size_t k)
 {
     const size_t last = c->M - 1, line = m == last ? c->level : m;
@@ -186,7 +187,7 @@ static void set_metric(star_client *c, const double *G, double share, double tin
 }
 
 /* The same with an intercept that only some clients have: they share its line of G by their weights, and all of them
- * the scatter around it, S, which G has in place of its other lines; 4 D is on its diagonal. */
+ * share the scatter S around it, which G has in place of its other lines; 4 D is on its diagonal. */
 static void set_own_metric(star_client *c, const double *G, double share, double tiny)
 {
     const size_t last = c->M - 1;
@@ -236,7 +237,7 @@ void star_client_begin(const polish_client *all, const polish_question *q, doubl
     for (size_t r = 0; r < o->rows.count; r++)
         weight += weight_of(o, r);
     answer[1] = weight * loss_kind_of(o->loss)->likely_bend(o->loss, q->kappa);
-    if (!(weight > 0)) { /* nothing to say in any round */
+    if (!(weight > 0)) { /* no contribution in any round */
         star_client_free(*o->star);
         *o->star = NULL;
         answer[0] = 1;
@@ -307,7 +308,7 @@ static void add_row(const star_client *c, const polish_client *o, size_t r, doub
         kernels()->add_scaled(c->M, a, c->white + r * c->M, u);
 }
 
-/* Every row once, forwards and backwards in alternation; returns how far x moves, squared, in B. */
+/* Visits every row once, in alternating directions; returns the squared distance, in B, by which x moves. */
 static double sweep(star_client *c, const polish_client *o, size_t number)
 {
     double moved = 0;
@@ -333,7 +334,7 @@ static void ascend(star_client *c, const polish_client *o, const polish_question
 {
     enum { SWEEPS = 200, FIRST = 10 };
     const size_t M = c->M, most = q->beta > 0 ? SWEEPS : FIRST;
-    if (!(q->step > 0)) { /* now and then from the beginning, against rounding */
+    if (!(q->step > 0)) { /* recomputed now and then, against rounding */
         memset(c->pull, 0, M * sizeof *c->pull);
         for (size_t r = 0; r < c->count; r++)
             if (o->multiplier[r] != 0)
@@ -375,7 +376,7 @@ void star_client_resume(const polish_client *all, const double *w, double sigma,
     c->begun = true;
 }
 
-/* What the rows say at z with their slopes: sum of a x, and numbers. */
+/* The rows' answer at z with their slopes: sum of a x, and numbers. */
 static void add_rows(const star_client *c, const polish_client *o, double *answer, double *numbers)
 {
     for (size_t r = 0; r < c->count; r++) {

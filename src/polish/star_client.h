@@ -16,18 +16,18 @@
 
 #include "polish/answers.h"
 
-/* Behind the sum of a_r x_r. */
+/* Numbers after the sum of a_r x_r. */
 enum {
     STAR_LOSS,     /* at z */
     STAR_RESIDUAL, /* |x - z|^2_B */
-    STAR_MOVED,    /* how far sigma (s - z) has come since the last restart, squared, in B */
+    STAR_MOVED,    /* squared distance, in B, of sigma (s - z) from its value at the last restart */
     STAR_GAP,      /* polish_gap of the rows, at z */
     STAR_NUMBERS
 };
 
-/* Takes the memory of a star, and G_j. answer: G_j, then the sum of c. false: no memory. */
+/* Allocates a star, and computes G_j. answer: G_j, then the sum of c. false: no memory. */
 bool star_client_gram(const polish_client *o, bool diagonal, double *answer);
-/* After that: the metric. answer: 1, or 0 for lack of memory; then c times the loss's likely bend, kappa being the
+/* Then sets the metric. answer: 1, or 0 without memory; then c times the loss's likely second derivative. kappa: the
  * scale of y. */
 void star_client_begin(const polish_client *o, const polish_question *question, double *answer);
 /* question->kappa: sigma; beta: by how much the last sweep may move x; step: t. */

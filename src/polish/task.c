@@ -17,7 +17,7 @@ static bool is_anchored(const plan *p)
     return false;
 }
 
-/* Whether some row's loss need not grow as its s grows, or falls, without end. */
+/* Whether some row's loss may stay bounded as its s grows or falls without limit. */
 static bool is_one_sided(const plan *p)
 {
     for (size_t c = 0; c < p->n_leaf_classes; c++) {
@@ -34,13 +34,13 @@ bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t
         return p->limit > 0;
     if (plan_has_noise(p))
         return false;
-    if (spec->run.polish >= 0 || p->aggregate) /* its sums are over all clients: liars would have them again */
+    if (spec->run.polish >= 0 || p->aggregate) /* the sums are over all clients, liars included */
         return spec->run.polish == 1 && !p->aggregate;
     return !algorithm_is_baseline(spec->top.algorithm) && spec->top.preset != PRESET_PAPER &&
            spec->run.iterations > 0 && M + p->owners <= POLISH_DIRECT && !plan_why_apart(p, n_inner);
 }
 
-/* The smallest of all clients, because they share one model. */
+/* The smallest box of all clients, because they share one model. */
 static double box_of(const plan *p)
 {
     double box = INFINITY;
@@ -49,7 +49,7 @@ static double box_of(const plan *p)
     return box;
 }
 
-/* Of a quantile; 0: no client's loss has a kink. */
+/* Level of a quantile; 0: no client's loss has a kink. */
 static double level_of(const plan *p)
 {
     double level = 0;
@@ -61,17 +61,20 @@ static double level_of(const plan *p)
     return level;
 }
 
+/* Beyond POLISH_DIRECT half as many numbers, because a diagonal metric is not hopeless there, and only slower. */
 static size_t whole_most(const dataset *d)
 {
-    size_t most = POLISH_DIRECT;
-    while (most > 0 && d->n_rows * most + d->n_leaves * most * most / 2 > STAR_NUMBERS_MOST)
+    size_t most = STAR_WHOLE;
+    while (most > 0 &&
+           d->n_rows * most + d->n_leaves * most * most / (most > POLISH_DIRECT ? 1 : 2) > STAR_NUMBERS_MOST)
         most--;
     return most;
 }
 
 bool star_is_whole(const plan *p, const dataset *d)
 {
-    return owners_coordinates(p, d) <= whole_most(d);
+    const size_t M = owners_coordinates(p, d);
+    return M <= POLISH_DIRECT && M <= whole_most(d);
 }
 
 const char *star_metric_name(const plan *p, const dataset *d, bool on_path)
@@ -134,12 +137,12 @@ static const char no_counts[] = "all counts are 0: the loss goes to 0 as the mod
 static const char few_counts[] =
     "the model fits all counts above 0, and the loss of the others goes to 0 as it grows: there is no minimum";
 
-/* Losses without a least value (logistic, and poisson of y = 0) are left at next to 0. NULL: there is a minimum, which
- * poisson with counts above 0 may also have at 0: then the last steps are quick and end far below that. */
+/* A loss without a minimum (logistic, and poisson of y = 0) ends near 0. NULL: there is a minimum. Poisson with counts
+ * above 0 may also have its minimum at 0; the last steps are then fast and end far below. */
 static const char *why_endless(const plan *p, const dataset *d, const polish_result *found)
 {
     bool labels = true;
-    if (isfinite(box_of(p)) && !(p->level && features_weights(d) < d->M)) /* only an intercept may grow without end */
+    if (isfinite(box_of(p)) && !(p->level && features_weights(d) < d->M)) /* only an intercept may grow without limit */
         return NULL;
     for (size_t c = 0; c < p->n_leaf_classes; c++) {
         const loss_kind *kind = loss_kind_of(&p->leaf_classes[c].loss);
@@ -149,7 +152,7 @@ static const char *why_endless(const plan *p, const dataset *d, const polish_res
     }
     if (!(found->after <= 1e-4 * found->zero && found->bound >= 0.9 * found->after))
         return NULL;
-    if (labels && p->owners && has_priors(p, d)) /* which keep the coefficients from growing */
+    if (labels && p->owners && has_priors(p, d)) /* priors keep the coefficients from growing */
         return parted;
     if (labels)
         return p->level ? one_class : separable;
@@ -166,9 +169,8 @@ void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links)
     to->objective_zero = found->zero;
 }
 
-/* The weights are those by which Theorem 1 ties all nodes. Then a lower objective of models that differ comes
- * from links that have not converged or, for phase retrieval, whose bound is the paper's number, from the fit of an
- * outlier. */
+/* With these weights Theorem 1 ties all nodes. A lower objective of models that differ then comes from links that have
+ * not converged or, for phase retrieval, whose bound is the paper's number, from the fit of an outlier. */
 bool polish_ties(const dataset *d, const plan *p, double nu_f)
 {
     theorem_report t;
@@ -183,7 +185,7 @@ void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d
 {
     const char *endless = found->finished ? why_endless(p, d, found) : NULL;
     to->unbounded = endless != NULL;
-    if (p->star) { /* what it has found is the run's model, however far that is */
+    if (p->star) { /* its point is the run's model, however far it is from the minimum */
         to->accepted = isfinite(found->after);
         snprintf(to->reason, sizeof to->reason, "%s", endless ? endless : found->finished ? "" : "interrupted");
     } else if (!found->finished)

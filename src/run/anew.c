@@ -127,13 +127,16 @@ static bool is_below(const dataset *d, size_t node, size_t above)
     return node == above;
 }
 
-/* The node went back to the round, and all below it with it. */
-static void go_back(sim *s, size_t node, uint64_t round)
+/* The node went back to this place, and all below it with it: what they did there or later is void. */
+static void go_back(sim *s, const anew *to)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < s->n_anew; i++)
-        if (s->anew[i].round <= round || !is_below(s->d, s->anew[i].node, node))
-            s->anew[kept++] = s->anew[i];
+    for (size_t i = 0; i < s->n_anew; i++) {
+        const anew *past = &s->anew[i];
+        const bool before = past->round < to->round || (past->round == to->round && past->where < to->where);
+        if (before || !is_below(s->d, past->node, to->node))
+            s->anew[kept++] = *past;
+    }
     s->n_anew = kept;
 }
 
@@ -170,8 +173,9 @@ hfsad_status sim_take_anew(sim *s, const run_readmission *all, size_t count, con
                              "%s: no node %s in this tree; a replay needs the same spec and data", path, all[i].path);
         if (all[i].where >= ANEW_ELSEWHERE)
             continue;
-        go_back(s, node, all[i].round);
-        s->anew[s->n_anew++] = (anew){all[i].round, all[i].where, node};
+        const anew next = {all[i].round, all[i].where, node};
+        go_back(s, &next);
+        s->anew[s->n_anew++] = next;
     }
     qsort(s->anew, s->n_anew, sizeof *s->anew, by_place);
     const hfsad_status status = s->n_anew ? take_duals(s, err) : HFSAD_OK;

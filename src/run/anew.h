@@ -6,7 +6,7 @@
  *     cloud  admitted  iteration  round  where  path
  *
  * iteration: the first iteration whose row includes the restart; where: anew_where. If a node went back to an earlier
- * round, all nodes below it went back too, and their readmissions after that round are void.
+ * place, all nodes below it went back too, and their readmissions there or later are void.
  */
 #ifndef HFSAD_RUN_ANEW_H
 #define HFSAD_RUN_ANEW_H

@@ -11,6 +11,7 @@
 #define HFSAD_RUN_DEVICE_H
 
 #include "hfsad/hfsad.h"
+#include "made/draws.h"
 
 /* As penalty_vec has it. */
 typedef struct {
@@ -67,14 +68,22 @@ typedef struct {
     const uint16_t *class_of; /* n_leaves; NULL: all are of class 0 */
     uint32_t most_steps;
     uint32_t *k;         /* n_leaves; state */
-    uint32_t *last;      /* likewise, of draw_takes_part; NULL: nobody sits out */
+    uint32_t *last;      /* likewise, of draw_takes_part; NULL: all take part */
     const uint64_t *key; /* likewise */
     uint32_t edge_rounds, at_least_every;
     size_t n_paces, n_roots; /* n_roots: numbers of each table */
     const double *roots;     /* r(0), r(1), … of each pace */
 } device_members;
 
-/* Pointers are the caller's; what is not const is the state, in both directions. */
+/* Rows that the device draws itself: data/generated.h. */
+typedef struct {
+    const feature_law *law; /* NULL: x is given */
+    const double *keep;     /* M for every edge; NULL: none */
+    size_t clients, edges;  /* clients: of every edge */
+    size_t first;           /* the first client here, among all */
+} device_draw;
+
+/* The caller owns all arrays; those that are not const are the state, copied in both directions. */
 typedef struct {
     size_t M, n_leaves, leaf_doubles, n_runs, n_inner, n_roots, n_rules;
     uint32_t depth, rank; /* rank: of this process on its machine, which chooses among several devices */
@@ -86,7 +95,9 @@ typedef struct {
     const device_node *inner;
     double *z, *q, *w; /* w: NULL if it is not kept */
     double *inner_w, *inner_z, *inner_q, *inner_dual;
-    double *dual; /* n_leaves: of the last round that wanted it */
+    double *dual;        /* n_leaves: of the last round that wanted it */
+    const double *start; /* of all clients, in place of z, q and w; NULL: these are written */
+    device_draw draw;
     device_rows rows;
     device_members members;
 } device_problem;

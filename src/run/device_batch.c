@@ -44,7 +44,7 @@ const char *device_batch_refuses(const sim *s)
 }
 
 /* The place of run t's inner node i in the forest. */
-static size_t place_of(const sim *s, size_t n, size_t t, size_t i)
+static size_t batch_place(const sim *s, size_t n, size_t t, size_t i)
 {
     const uint32_t depth = s->d->inner[i].depth;
     return n * s->level[depth] + t * (s->level[depth + 1] - s->level[depth]) + i - s->level[depth];
@@ -95,7 +95,7 @@ static void add_tree(forest *f, const sim *s, size_t n, size_t t)
     const dataset *d = s->d;
     const size_t numbers = d->leaf_doubles, M = s->M;
     f->rules[t] = rule_for(sim_leaf_rule(s, &s->p->leaf_classes[0]));
-    memcpy(f->x + t * numbers, d->x, numbers * sizeof(double));
+    memcpy(f->x + t * numbers, dataset_x(d), numbers * sizeof(double));
     memcpy(f->z + t * numbers, s->z, numbers * sizeof(double));
     memcpy(f->q + t * numbers, s->q, numbers * sizeof(double));
     memcpy(f->y + t * d->n_leaves, d->y, d->n_leaves * sizeof(double));
@@ -104,7 +104,7 @@ static void add_tree(forest *f, const sim *s, size_t n, size_t t)
         const run_of_leaves *run = &s->runs[r];
         f->runs[t * s->n_runs + r] =
             (device_run){.at = t * numbers + d->inner[run->parent].base + (size_t)run->first_slot * M,
-                         .parent = (uint32_t)place_of(s, n, t, run->parent),
+                         .parent = (uint32_t)batch_place(s, n, t, run->parent),
                          .leaf = (uint32_t)(t * d->n_leaves + run_first_leaf(s, run)),
                          .count = run->count,
                          .rule = (uint32_t)t,
@@ -112,16 +112,17 @@ static void add_tree(forest *f, const sim *s, size_t n, size_t t)
     }
     for (size_t i = 0; i < d->n_inner; i++) {
         const inner_node *node = &d->inner[i];
-        const size_t at = place_of(s, n, t, i);
+        const size_t at = batch_place(s, n, t, i);
         const hfsad_link_rule rule = sim_inner_rule(s, i);
-        f->inner[at] = (device_node){.parent = i ? (uint32_t)place_of(s, n, t, node->parent) : 0,
-                                     .first_inner = node->n_inner ? (uint32_t)place_of(s, n, t, node->first_inner) : 0,
-                                     .n_inner = node->n_inner,
-                                     .mine = true,
-                                     .first_run = t * s->n_runs + s->inner[i].first_run,
-                                     .n_runs = s->inner[i].n_runs,
-                                     .prior = penalty_for(&s->p->inner[i].prior),
-                                     .rule = rule_for(&rule)};
+        f->inner[at] =
+            (device_node){.parent = i ? (uint32_t)batch_place(s, n, t, node->parent) : 0,
+                          .first_inner = node->n_inner ? (uint32_t)batch_place(s, n, t, node->first_inner) : 0,
+                          .n_inner = node->n_inner,
+                          .mine = true,
+                          .first_run = t * s->n_runs + s->inner[i].first_run,
+                          .n_runs = s->inner[i].n_runs,
+                          .prior = penalty_for(&s->p->inner[i].prior),
+                          .rule = rule_for(&rule)};
         memcpy(f->inner_w + at * M, s->inner_w + i * M, M * sizeof(double));
         memcpy(f->inner_z + at * M, s->inner_z + i * M, M * sizeof(double));
         memcpy(f->inner_q + at * M, s->inner_q + i * M, M * sizeof(double));

@@ -1,3 +1,4 @@
+/* Loads the module hfsad-cuda.so, which has the functions of device.h. */
 #include "base/module.h"
 #include "run/device_parts.h"
 

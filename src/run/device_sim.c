@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/ranks.h"
 #include "core/draw.h"
+#include "data/generated.h"
 #include "math/loss_kind.h"
 #include "plan/client_terms.h"
 #include "run/device_parts.h"
@@ -79,16 +80,26 @@ static void draw_inner(sim *s, struct sim_device *v)
     }
 }
 
+/* What has changed here, to the device. */
+static void tell_device(sim *s)
+{
+    struct sim_device *v = s->device;
+    char why[300] = "";
+    if (!v->changed || v->failure[0])
+        return;
+    v->k = s->k[v->leaf_first];
+    find_rules(s, v);
+    v->problem.start = s->leaf_start;
+    note(v, v->table->put(v->device, &v->problem, why, sizeof why), why);
+    v->round = (device_round){.leaf = clock_of(&v->rules[0].schedule, v->k)};
+    v->changed = false;
+}
+
 void device_play(sim *s)
 {
     struct sim_device *v = s->device;
     char why[300] = "";
-    if (v->changed) {
-        v->k = s->k[v->leaf_first];
-        find_rules(s, v);
-        note(v, v->table->put(v->device, &v->problem, why, sizeof why), why);
-        v->changed = false;
-    }
+    tell_device(s);
     v->k++;
     const device_members *m = &v->problem.members;
     if (m->n_classes && (s->round + 1) * m->most_steps + 2 > m->n_roots)
@@ -160,28 +171,16 @@ void device_tell_cloud(sim *s)
         note(v, v->table->put_cloud(v->device, s->inner_w, why, sizeof why), why);
 }
 
-/* exp and log of these losses' values are libm's. */
-static bool has_exp(const hfsad_loss *loss)
-{
-    return loss->kind == HFSAD_LOSS_LOGISTIC || loss->kind == HFSAD_LOSS_POISSON;
-}
-
-static bool measures(const sim *s)
-{
-    for (size_t c = 0; c < s->p->n_leaf_classes; c++)
-        if (has_exp(&s->p->leaf_classes[c].loss))
-            return false;
-    return true;
-}
-
 bool device_measure(sim *s)
 {
     struct sim_device *v = s->device;
     char why[300] = "";
-    if (!v || !v->ahead || v->failure[0] || s->here || !measures(s))
+    if (!v || v->failure[0] || s->here)
         return false;
+    tell_device(s);
     note(v, v->table->measure(v->device, &v->problem, &v->round, v->figures, why, sizeof why), why);
-    take_inner_duals(s);
+    if (v->ahead) /* otherwise they are those of the last round here */
+        take_inner_duals(s);
     for (size_t r = 0; r < s->n_runs; r++) {
         const device_figures *f = &v->figures[r];
         s->run_sums[r] = (link_sums){.loss = f->loss,
@@ -193,18 +192,33 @@ bool device_measure(sim *s)
                                      .size_w = f->size_w,
                                      .size_zq = f->size_zq,
                                      .size_multiplier = f->size_multiplier};
-        s->runs[r].dual = v->round.want_dual || s->many.dual ? f->dual : 0;
+        if (v->ahead)
+            s->runs[r].dual = v->round.want_dual || s->many.dual ? f->dual : 0;
     }
     return true;
+}
+
+void device_collect_inner(sim *s)
+{
+    struct sim_device *v = s->device;
+    char why[300] = "";
+    if (!v || !v->ahead || v->failure[0])
+        return;
+    note(v, v->table->fetch(v->device, &v->problem, false, why, sizeof why), why);
+    take_inner_duals(s);
 }
 
 void device_collect(sim *s)
 {
     struct sim_device *v = s->device;
     char why[300] = "";
+    if (!v || !v->ahead)
+        sim_settle_leaves(s);
     if (!v || !v->ahead || v->failure[0])
         return;
     note(v, v->table->fetch(v->device, &v->problem, true, why, sizeof why), why);
+    free(s->leaf_start);
+    s->leaf_start = NULL;
     take_inner_duals(s);
     for (size_t leaf = v->leaf_first; leaf < v->leaf_end && !v->classes; leaf++)
         s->k[leaf] = v->k;
@@ -291,8 +305,6 @@ static const char *refuse_class(const sim *s, const leaf_class *class)
 {
     if (class->loss.kind == HFSAD_LOSS_OWN)
         return "own losses are not supported";
-    if (class->loss.box < INFINITY && has_exp(&class->loss))
-        return "loss.box is not supported for logistic and poisson";
     return s->d->rows.first ? refuse_rows(s, class) : NULL;
 }
 
@@ -356,6 +368,15 @@ static device_rows rows_for(sim *s, const struct sim_device *v)
                          .sweeps = solver->sweeps,
                          .lanes = tree_lanes(s->M),
                          .visits = &s->spaces[0].visits};
+}
+
+/* Rows that were not needed on the host so far are drawn by the device alone. */
+static device_draw draw_for(const sim *s, const struct sim_device *v)
+{
+    device_draw draw = {.first = v->leaf_first, .edges = s->d->n_inner - 1};
+    if (s->d->generated && !generated_is_drawn(s->d->generated))
+        draw.law = generated_features(s->d->generated, &draw.keep, &draw.clients);
+    return draw;
 }
 
 /* The place of a run's first number. */
@@ -471,7 +492,7 @@ static bool take_clocks(const sim *s, struct sim_device *v)
     return v->clocks && v->steps;
 }
 
-static bool fill(sim *s, struct sim_device *v)
+static bool fill_device(sim *s, struct sim_device *v)
 {
     const dataset *d = s->d;
     size_t numbers;
@@ -521,7 +542,8 @@ static bool fill(sim *s, struct sim_device *v)
                                   .inner_q = s->inner_q,
                                   .inner_dual = v->inner_dual,
                                   .dual = v->dual,
-                                  .rows = rows_for(s, v)};
+                                  .rows = rows_for(s, v),
+                                  .draw = draw_for(s, v)};
     if (!fill_members(s, v) || !take_clocks(s, v))
         return false;
     find_rules(s, v);
@@ -543,7 +565,7 @@ hfsad_status sim_use_device(sim *s, const char *name, hfsad_error *err)
     if (!table)
         return error_set(err, HFSAD_ERROR_INPUT, "device %s: %s", name, why);
     struct sim_device *v = alloc_zero(1, sizeof *v);
-    if (!v || !fill(s, v)) {
+    if (!v || !fill_device(s, v)) {
         if (v)
             free_arrays(v);
         free(v);

@@ -29,19 +29,28 @@ static bool sim_engine_converged(const hfsad_run *r)
     return sim_converged(r->sim);
 }
 
+/* Whether the clients' own state is wanted at the end. If it is not, that of drawn rows may stay on a device: no figure
+ * of the end depends on it. */
+static bool wants_leaves(const hfsad_run *r)
+{
+    const OUTPUT_settings *output = &r->spec->output;
+    return output->clients || output->state || output->checkpoint;
+}
+
 /* Links that restart after the last row are part of the end. */
 static void sim_engine_settle(hfsad_run *r, bool last)
 {
     if (last)
         sim_begin_anew(r->sim, true);
-    sim_collect(r->sim);
+    if (!r->sim->device || wants_leaves(r))
+        sim_collect(r->sim);
 }
 
 /* Of a device only the cloud's model is here after every iteration. */
 static const double *sim_engine_inner_model(const hfsad_run *r, size_t i)
 {
     if (i > 0)
-        device_collect(r->sim);
+        device_collect_inner(r->sim);
     return sim_inner_model(r->sim, i);
 }
 
@@ -67,8 +76,14 @@ static run_absence sim_engine_absence(const hfsad_run *r, size_t node)
     return sim_absence(r->sim, node);
 }
 
+static bool sim_engine_knows(const hfsad_run *r, size_t node)
+{
+    return node < r->data->n_inner || !r->data->generated || !r->sim->device || wants_leaves(r);
+}
+
 static const engine sim_engine = {
     .saves = true,
+    .knows = sim_engine_knows,
     .create = sim_engine_create,
     .iterate = sim_engine_iterate,
     .measure = sim_engine_measure,

@@ -70,7 +70,7 @@ static hfsad_status try_start(const hfsad_run *r, const plan *p, int iterations,
 
 /* A stage of the search for a start. */
 typedef struct {
-    double *w; /* where it begins, then where it has come to */
+    double *w; /* the start, then the model so far */
     hfsad_figures figures;
     hfsad_status status;
     hfsad_error err;
@@ -159,7 +159,7 @@ static hfsad_status remember_spec(hfsad_spec **copy, const hfsad_spec *spec, hfs
 {
     const hfsad_status status = spec_copy(copy, spec, err);
     if (!status && !(*copy)->base)
-        (*copy)->base = getcwd(NULL, 0); /* NULL where that folder is gone */
+        (*copy)->base = getcwd(NULL, 0); /* NULL if that folder is gone */
     return status;
 }
 
@@ -228,7 +228,7 @@ static hfsad_status take_data(hfsad_run *r, const hfsad_spec *spec, hfsad_data *
     const bool intercept = spec->features.intercept != INTERCEPT_NONE, standardize = plan_standardizes(spec);
     const size_t scores = spec_scores(spec);
     const bool as_rows = r->algorithm->as_rows || intercept || standardize || scores || spec->own.value ||
-                         spec_has_noise(spec); /* whether a client has one row is nobody's business then */
+                         spec_has_noise(spec); /* the number of rows of a client stays private then */
     char *path = spec->top.data ? spec_find_file(spec, spec->top.data) : strdup("data");
     hfsad_status status = path ? HFSAD_OK : error_memory(err, 0, "a path");
     if (!status && memory && !r->data)
@@ -292,7 +292,7 @@ static hfsad_status check_spec(const hfsad_run *r, const hfsad_spec *spec, bool 
     return HFSAD_OK;
 }
 
-/* Everything that a run has before it is planned; where a driver trains, the data is not here. */
+/* Everything that a run has before it is planned. If a driver trains, the data are elsewhere. */
 static hfsad_status gather(hfsad_run *r, const hfsad_spec *spec, const run_source *from, hfsad_error *err)
 {
     hfsad_status status;
@@ -312,7 +312,7 @@ static hfsad_status gather(hfsad_run *r, const hfsad_spec *spec, const run_sourc
     return ranks_compare(r, spec, status, err);
 }
 
-static hfsad_status fill(hfsad_run *r, const hfsad_spec *spec, const run_source *from, hfsad_error *err)
+static hfsad_status fill_run(hfsad_run *r, const hfsad_spec *spec, const run_source *from, hfsad_error *err)
 {
     hfsad_status status = gather(r, spec, from, err);
     if (!status)
@@ -333,7 +333,7 @@ static hfsad_status create(hfsad_run **out, const hfsad_spec *spec, const run_so
         return error_memory(err, sizeof *r, "a run");
     }
     r->data = from->data;
-    const hfsad_status status = fill(r, spec, from, err);
+    const hfsad_status status = fill_run(r, spec, from, err);
     if (status) {
         hfsad_run_free(r);
         return status;

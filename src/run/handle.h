@@ -44,7 +44,7 @@ struct hfsad_run {
     void *record;          /* of out/training.c; NULL: none yet */
     void (*record_free)(void *record);
     uint64_t data_print, truth_print; /* fingerprints (save.h); 0: not computed yet */
-    double *polished;                 /* the model of all nodes; NULL: each node has that of the engine */
+    double *polished;                 /* the model of all nodes; NULL: each node has the engine's model */
     double *owned;  /* polished models of all nodes, if nodes have their own intercepts; otherwise NULL */
     double best;    /* objective of `polished` if that is the best w_0 of all rows; otherwise NAN */
     double *errors; /* its standard errors in the units of the data; NULL: not known */
@@ -91,7 +91,7 @@ hfsad_status ranks_compare(hfsad_run *run, const hfsad_spec *spec, hfsad_status 
 hfsad_status run_use_device(hfsad_run *run, const char *name, hfsad_error *err);
 /* Fills run->resolved from spec, plan and start. */
 hfsad_status run_resolve(hfsad_run *run, hfsad_error *err);
-/* Takes a row of the star: measures its figures, and makes its model that of all nodes. */
+/* Takes a row of the star: measures its figures, and sets the model of all nodes to the row's model. */
 void run_take_star(hfsad_run *run, const polish_row *row);
 /* The same if the figures are known already; w: M numbers. */
 void run_take_star_figures(hfsad_run *run, const hfsad_figures *figures, const double *w);

@@ -215,7 +215,7 @@ static hfsad_status check_heldout_labels(const path *p, const char *file, hfsad_
     return labels_check(&found, err);
 }
 
-/* Sparse rows end at the last column that is not zero in any of them, so fewer are no mistake there. */
+/* Sparse rows have no column after the last non-zero one, so fewer features are not an error there. */
 static hfsad_status read_heldout(path *p, const path_settings *settings, size_t features, hfsad_error *err)
 {
     const char *file = settings->file ? settings->file : "the held-out data", *of = p->spec->top.data;
@@ -244,7 +244,7 @@ static hfsad_status read_data(const path *p, hfsad_data *memory, dataset **d, hf
         return error_memory(err, strlen(p->spec->top.data), "a path");
     const table_settings table = table_of_spec(p->spec);
     hfsad_status status = dataset_read_table(d, file, &table, true, err);
-    if (!status) /* before the rows are divided, so that all tell which labels there are */
+    if (!status) /* before the rows are divided, so that all rows show which labels exist */
         status = labels_settle(*d, p->spec, err);
     free(file);
     return status;
@@ -263,7 +263,7 @@ static hfsad_status take_fold(path *p, const path_settings *settings, dataset **
     return status;
 }
 
-static hfsad_status fill(path *p, const hfsad_spec *spec, const path_settings *settings, hfsad_error *err)
+static hfsad_status fill_path(path *p, const hfsad_spec *spec, const path_settings *settings, hfsad_error *err)
 {
     dataset *data = NULL;
     hfsad_status status = spec_check_settings(spec, !settings->memory, err);
@@ -320,7 +320,7 @@ hfsad_status path_create(path **out, const hfsad_spec *spec, const path_settings
     if (!p)
         return error_memory(err, sizeof *p, "a path");
     p->prior = settings->prior;
-    const hfsad_status status = fill(p, spec, settings, err);
+    const hfsad_status status = fill_path(p, spec, settings, err);
     if (status)
         path_free(p);
     else
@@ -624,7 +624,7 @@ void path_remember(path *p)
 
 hfsad_status path_return(path *p, hfsad_error *err)
 {
-    char *kind = strdup("where the path's lambda before this one ended");
+    char *kind = strdup("the end of the path's previous lambda");
     const hfsad_status status = kind ? set_lambda(p, p->best_lambda, err) : error_memory(err, 0, "the start's name");
     if (status) {
         free(kind);
@@ -730,9 +730,9 @@ static hfsad_status nothing_found(const path *p, hfsad_error *err)
                      prior_key(p->prior));
 }
 
-/* A run is only asked whether more is needed, as where links are too weak for consensus, and by a little more right at
- * the border, where runs take their time: one that has not converged is still zero far below, where its end would not
- * be. */
+/* A run only tests whether a larger lambda is needed, for example if links are too weak for consensus. The test is
+ * slightly above the border, because runs at the border converge slowly: a run that has not converged is still zero far
+ * below the border, although its limit is not. */
 static hfsad_status raise_to_zero(path *p, double *lambda, path_ask stop, void *context, hfsad_error *err)
 {
     enum { TRIES = 60 };
@@ -778,7 +778,7 @@ hfsad_status path_lambda_max(path *p, double *lambda, path_ask stop, void *conte
     const bool convex = is_convex(p);
     bool zero;
     *lambda = first_guess(p) * rounding;
-    if (!can_give_zero(p)) /* begins where a kink of a thousandth would hold the model, as glmnet does */
+    if (!can_give_zero(p)) /* from the lambda at which a kink of a thousandth holds the model, as in glmnet */
         return HFSAD_OK;
     if (!convex)
         return search(p, lambda, stop, context, err);

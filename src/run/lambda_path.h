@@ -1,6 +1,6 @@
 /*
- * A path of models: the same run for one lambda of a prior after another, from large to small, each from where the one
- * before ended; and what to choose among them by.
+ * A path of models: the same run for one lambda of a prior after another, from large to small, each started from the
+ * end of the previous one; and the criteria for choosing among them.
  */
 #ifndef HFSAD_RUN_LAMBDA_PATH_H
 #define HFSAD_RUN_LAMBDA_PATH_H
@@ -48,9 +48,9 @@ hfsad_status path_check_length(const path *p, size_t points, hfsad_error *err);
 typedef bool (*path_ask)(void *context);
 
 /*
- * The smallest lambda with a cloud's model of zeros. Convex losses: by their gradient there, and raised where a run
- * from the start does not end at zero. Phase retrieval, whose gradient there is 0: to a hundredth between runs that do
- * and do not, so it depends on run.iterations. HFSAD_ERROR_INPUT where none is found.
+ * The smallest lambda with a cloud's model of zeros. Convex losses: from the gradient at zero, raised if a run from the
+ * start does not end at zero. Phase retrieval, whose gradient at zero is 0: by bisection, to a hundredth, between runs
+ * that end at zero and runs that do not, so it depends on run.iterations. HFSAD_ERROR_INPUT if none is found.
  */
 hfsad_status path_lambda_max(path *p, double *lambda, path_ask stop, void *context, hfsad_error *err);
 

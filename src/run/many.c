@@ -237,7 +237,7 @@ hfsad_status many_create(sim *s, hfsad_error *err)
         dataset_leaf_name(s->d, leaf, name, sizeof name);
         s->many.noise[leaf] = noise_key(s->p->seed, name);
     }
-    if (factored) /* where one fails the rows are swept, which takes longer */
+    if (factored) /* if a factorisation fails, the rows are swept instead, which takes longer */
         for_each(s, 0, s->d->n_leaves, s->d->n_rows, make_factor);
     return HFSAD_OK;
 }

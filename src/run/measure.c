@@ -119,8 +119,10 @@ tally sim_tally_of(sim *s, size_t i)
 void sim_measure(sim *s, hfsad_figures *f)
 {
     const bool measured = device_measure(s);
-    if (!measured)
+    if (!measured) {
         device_collect(s);
+        (void)dataset_x(s->d);
+    }
     if (s->p->fixed)
         for_each(s, 0, s->d->n_leaves, s->d->n_rows, measure_leaf);
     else if (!measured)

@@ -15,7 +15,7 @@ typedef struct {
     hfsad_run *run;
     tree_sum sum;
     const mixture_question *question;
-    double *row;     /* a row for every thread; NULL where the data is in the table of rows */
+    double *row;     /* a row for every thread; NULL if the data are in the table of rows */
     double *scratch; /* for every thread */
     bool (*proceed)(void *context);
     void *context;
@@ -35,7 +35,7 @@ static void answer(void *context, size_t leaf, unsigned thread, double *numbers)
     mixture_answer(&client, a->question, numbers);
 }
 
-static bool ask(void *context, const mixture_question *question, double *sum)
+static bool ask_mixture(void *context, const mixture_question *question, double *sum)
 {
     asker *a = context;
     if (a->proceed && !a->proceed(a->context))
@@ -53,7 +53,7 @@ static bool find_here(asker *a, personal_problem *problem, const double *w, pers
         .d = d, .threads = a->run->threads, .longest = personal_longest(problem), .answer = answer, .context = a};
     a->row = d->rows.first ? NULL : alloc_zero(threads * d->M, sizeof(double));
     a->scratch = alloc_zero(threads * mixture_scratch(d->M), sizeof(double));
-    problem->ask = ask;
+    problem->ask = ask_mixture;
     problem->context = a;
     const bool done =
         tree_sum_take(&a->sum) && (a->row || d->rows.first) && a->scratch && personal_grow(problem, w, found);
@@ -63,7 +63,7 @@ static bool find_here(asker *a, personal_problem *problem, const double *w, pers
     return done;
 }
 
-static hfsad_status find(hfsad_run *r, asker *a, personal_result *found, const char **why, hfsad_error *err)
+static hfsad_status find_groups(hfsad_run *r, asker *a, personal_result *found, const char **why, hfsad_error *err)
 {
     personal_problem problem;
     const double *w = r->engine->inner_model(r, 0);
@@ -85,7 +85,7 @@ hfsad_status run_find_groups(hfsad_run *r, bool (*proceed)(void *context), void 
     run_personal *to = &r->personal;
     run_ungroup(r);
     const char *why = personal_why_not(r->spec, r->plan, r->data->n_inner, r->data->M);
-    hfsad_status status = why ? HFSAD_OK : find(r, &a, &to->found, &why, err);
+    hfsad_status status = why ? HFSAD_OK : find_groups(r, &a, &to->found, &why, err);
     if (why)
         run_ungroup(r);
     if (why)
@@ -102,9 +102,5 @@ bool run_is_held(const hfsad_run *r)
 uint32_t run_group_of(const hfsad_run *r, size_t leaf)
 {
     const personal_result *g = &r->personal.found;
-    uint32_t best = 0;
-    for (uint32_t k = 1; g->p && k < g->K; k++)
-        if (g->p[leaf * g->K + k] > g->p[leaf * g->K + best])
-            best = k;
-    return best;
+    return g->p ? (uint32_t)mixture_largest(g->p + leaf * g->K, g->K) : 0;
 }

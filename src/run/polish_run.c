@@ -21,7 +21,7 @@ typedef struct {
     double *multiplier, *bend, *anchor; /* n_rows; anchor may be NULL */
     star_client **star;                 /* n_leaves */
     polish_chosen **chosen;             /* n_leaves */
-    double *row;                        /* a row for every thread; NULL where the data is in the table of rows */
+    double *row;                        /* a row for every thread; NULL if the data are in the table of rows */
     tree_sum sum;
     const polish_question *question;
     const double *resumed; /* w of star_client_resume, for which there is no question */
@@ -52,9 +52,8 @@ static size_t coordinates(const hfsad_run *r)
     return owners_coordinates(r->plan, r->data);
 }
 
-static void answer_leaf(void *context, size_t leaf, unsigned thread, double *answer)
+static polish_client client_of(const asker *a, size_t leaf, unsigned thread)
 {
-    asker *a = context;
     const dataset *d = a->run->data;
     const size_t row = d->rows.first ? d->rows.first[leaf] : leaf;
     const leaf_class *class = plan_leaf(a->run->plan, leaf);
@@ -73,10 +72,24 @@ static void answer_leaf(void *context, size_t leaf, unsigned thread, double *ans
     client.rows.beyond = owners_of(a->run->plan, d, leaf);
     if (class->mean)
         client.factor = 1 / rows_weight(&client.rows);
+    return client;
+}
+
+static void answer_leaf(void *context, size_t leaf, unsigned thread, double *answer)
+{
+    asker *a = context;
+    const polish_client client = client_of(a, leaf, thread);
     if (a->resumed)
         star_client_resume(&client, a->resumed, a->sigma, answer);
     else
         polish_answer(&client, a->question, answer);
+}
+
+static bool add_leaf(void *context, size_t leaf, double *sum)
+{
+    asker *a = context;
+    const polish_client client = client_of(a, leaf, 0);
+    return !a->resumed && polish_answer_added(&client, a->question, sum);
 }
 
 static void count(asker *a)
@@ -138,7 +151,7 @@ run_star_state run_star_at(hfsad_run *r)
     return (run_star_state){r->kept->slopes, &r->kept->memory.sigma, r->data->n_rows * slopes_of(r)};
 }
 
-static bool take_room(asker *a)
+static bool take_vectors(asker *a)
 {
     const dataset *d = a->run->data;
     run_star *kept = a->run->kept;
@@ -149,6 +162,7 @@ static bool take_room(asker *a)
                         .threads = a->run->threads,
                         .longest = polish_longest(coordinates(a->run), polish_direct(d)),
                         .answer = answer_leaf,
+                        .add = add_leaf,
                         .context = a};
     a->multiplier = kept ? kept->slopes : alloc_zero(d->n_rows * slopes_of(a->run), sizeof(double));
     a->bend = alloc_zero(d->n_rows * (d->classes ? d->classes : 1), sizeof(double));
@@ -177,7 +191,7 @@ static void give_back(asker *a)
     tree_sum_give_back(&a->sum);
 }
 
-static void take_row(void *context, const polish_row *row)
+static void take_polish_row(void *context, const polish_row *row)
 {
     run_take_star(((asker *)context)->run, row);
 }
@@ -188,7 +202,7 @@ static bool solve(asker *a, double *w)
     bool done = polish_problem_make(&problem, a->run->plan, a->run->data);
     problem.ask = ask;
     problem.context = a;
-    problem.row = problem.star ? take_row : NULL;
+    problem.row = problem.star ? take_polish_row : NULL;
     problem.memory = a->run->kept ? &a->run->kept->memory : NULL;
     const dataset *d = a->run->data;
     if (a->run->plan->errors) {
@@ -268,7 +282,7 @@ void run_take_star(hfsad_run *r, const polish_row *row)
 /* By the clients of this process; false: no memory. */
 static bool solve_here(asker *a, double *w)
 {
-    const bool done = take_room(a) && solve(a, w);
+    const bool done = take_vectors(a) && solve(a, w);
     give_back(a);
     return done;
 }

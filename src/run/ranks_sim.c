@@ -1,5 +1,5 @@
-/* What the ranks of a run tell each other (data/shares.h): one exchange in a global iteration, one for a row of the
- * trace. Every rank then takes the cloud's step by itself, on the same numbers in the same order. */
+/* The exchanges between the ranks of a run (data/shares.h): one per global iteration, one per row of the trace. Every
+ * rank then takes the cloud's step itself, on the same numbers in the same order. */
 #include "run/state.h"
 
 #include <string.h>

@@ -4,13 +4,13 @@
 
 #include <stdint.h>
 
-/* When its link began anew, with respect to a round in lock step. */
+/* When its link restarted, relative to a round in lock step. */
 typedef enum {
     ANEW_BEFORE,    /* after the round, before its row of the trace */
     ANEW_AFTER,     /* after the row */
     ANEW_EARLY,     /* in a stage before the run */
-    ANEW_ELSEWHERE, /* asynchronous, where the record of its parent says; or after the end, without effect */
-    ANEW_RETIRED    /* likewise, and it is no readmission: the node has left */
+    ANEW_ELSEWHERE, /* asynchronous, at the place in its parent's record; or after the end, without effect */
+    ANEW_RETIRED    /* likewise, but not a readmission: the node has left */
 } anew_where;
 
 /* A node that the end of an asynchronous run went without. */

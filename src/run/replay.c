@@ -53,7 +53,7 @@ static void show_node(replay *r, row *to, size_t node)
     to->filled++;
 }
 
-static uint64_t place_of(const replay *r, size_t node)
+static uint64_t record_place(const replay *r, size_t node)
 {
     const size_t inner = r->s->d->n_inner;
     return node < inner ? (r->inner[node].life << 32) + r->inner[node].steps : r->leaf_k[node - inner];
@@ -83,7 +83,7 @@ static hfsad_status find_wanted(const replay *r, row *to)
 }
 
 /* A simulation as after this number of iterations of the record, except for its nodes. */
-static void settle(sim *s, uint64_t iteration, uint64_t up, uint64_t down, const double *leaf_dual)
+static void settle_replayed(sim *s, uint64_t iteration, uint64_t up, uint64_t down, const double *leaf_dual)
 {
     s->iteration = iteration;
     s->round = iteration * s->p->edge_rounds;
@@ -110,7 +110,7 @@ static void tell_rows(replay *r)
         row *next = &r->rows[r->told++];
         hfsad_figures f = {0};
         next->shown->here = next->here;
-        settle(next->shown, next->round / r->s->p->edge_rounds, next->up, next->down, next->leaf_dual);
+        settle_replayed(next->shown, next->round / r->s->p->edge_rounds, next->up, next->down, next->leaf_dual);
         next->shown->stop = r->stop;
         sim_measure(next->shown, &f);
         next->shown->here = NULL;
@@ -129,12 +129,13 @@ static void tell_rows(replay *r)
 static void note(replay *r, size_t node)
 {
     for (size_t i = r->told; i < r->opened; i++)
-        if (r->rows[i].at[node] == place_of(r, node))
+        if (r->rows[i].at[node] == record_place(r, node))
             show_node(r, &r->rows[i], node);
     tell_rows(r);
 }
 
-/* The cloud has come to where it asked: no node goes beyond the place where it answers before it does. */
+/* The cloud has reached the step at which it asked. No node goes beyond the step at which it answers before it has
+ * answered. */
 static hfsad_status open_rows(replay *r)
 {
     const sim *s = r->s;
@@ -155,7 +156,7 @@ static hfsad_status open_rows(replay *r)
             return status;
         r->opened++;
         for (size_t node = 0; node < nodes_of(s); node++)
-            if (next->at[node] == place_of(r, node))
+            if (next->at[node] == record_place(r, node))
                 show_node(r, next, node);
     }
     tell_rows(r);
@@ -164,7 +165,7 @@ static hfsad_status open_rows(replay *r)
 
 /* ---- playing ---- */
 
-/* Version v of inner node i's model, or NULL where that is not to be had; while the plan is checked, anything. */
+/* Version v of inner node i's model, or NULL if it is not available; while the plan is checked, any pointer. */
 static const double *model_at(replay *r, size_t i, uint64_t version)
 {
     inner_record *of = &r->inner[i];
@@ -239,7 +240,7 @@ static void play_turn(replay *r, size_t i, size_t leaf, const double *w, uint64_
         note(r, r->s->d->n_inner + leaf);
 }
 
-/* A life of a link ends: a row may show a turn of the client that its parent has not heard of. */
+/* A life of a link ends: a row may show a turn of the client that its parent has not received. */
 static hfsad_status play_ahead(replay *r, size_t i, size_t leaf)
 {
     for (size_t n = 0; n < r->n_rows; n++) {
@@ -268,7 +269,7 @@ static hfsad_status end_life(replay *r, size_t i)
     return status;
 }
 
-/* A lost edge was readmitted: its link and those of its clients begin anew. */
+/* A lost edge was readmitted: its link and the links of its clients restart. */
 static hfsad_status begin_edge(replay *r, size_t child, const double *w_parent, uint64_t life)
 {
     sim *s = r->s;
@@ -302,7 +303,7 @@ static hfsad_status begin_edge(replay *r, size_t child, const double *w_parent, 
     return HFSAD_OK;
 }
 
-/* An inner child has sent its model, or begins anew. */
+/* An inner child has sent its model, or its link restarts. */
 static hfsad_status play_child(replay *r, size_t i, const line *l, const entry *e)
 {
     const size_t child = r->s->d->inner[i].first_inner + e->slot;
@@ -414,7 +415,7 @@ static hfsad_status play_all(replay *r)
     return status;
 }
 
-/* Whether rows are whole, and the run ended where it was to. */
+/* Whether rows are complete, and the run ended at its last iteration. */
 static hfsad_status check_end(const replay *r)
 {
     if (r->told < r->n_rows)
@@ -510,7 +511,7 @@ static void leave_gone(replay *r)
     r->gone = NULL;
 }
 
-static hfsad_status begin(replay *r, sim *s, const char *path, hfsad_error *err)
+static hfsad_status begin_replay(replay *r, sim *s, const char *path, hfsad_error *err)
 {
     *r = (replay){.s = s, .path = path, .stop = s->stop, .met = s->stop.converged, .err = err};
     r->inner = alloc_zero(s->d->n_inner, sizeof *r->inner);
@@ -539,8 +540,10 @@ static void forget_first(replay *r)
 hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path, const replay_rows *rows, bool *met,
                         hfsad_error *err)
 {
+    (void)dataset_x(s->d);
+    sim_settle_leaves(s);
     replay r;
-    hfsad_status status = begin(&r, s, path, err);
+    hfsad_status status = begin_replay(&r, s, path, err);
     r.listener = rows;
     if (!status)
         status = replay_read(&r, text, size);
@@ -558,7 +561,7 @@ hfsad_status sim_replay(sim *s, const char *text, size_t size, const char *path,
         status = check_end(&r);
     if (!status) {
         leave_gone(&r);
-        settle(s, r.inner[0].steps, r.up, r.down, r.leaf_dual);
+        settle_replayed(s, r.inner[0].steps, r.up, r.down, r.leaf_dual);
         if (r.n_lent) { /* until sim_free */
             s->lent = r.lent;
             r.lent = NULL;
@@ -610,7 +613,7 @@ static void begin_first(replay *r, const row *first)
 static hfsad_status find_first(sim *s, const char *text, size_t size, const char *path, hfsad_error *err)
 {
     replay r;
-    hfsad_status status = begin(&r, s, path, err);
+    hfsad_status status = begin_replay(&r, s, path, err);
     if (!status)
         status = replay_read(&r, text, size);
     if (!status && s->d->later && !replay_row(&r, 0))

@@ -47,7 +47,7 @@
 
 #include "run/handle.h"
 
-/* Who is told of the rows between the first and the last, in their order; seconds is left alone. */
+/* The callback for the rows between the first and the last, in their order; it does not set seconds. */
 typedef struct {
     void *context;
     void (*row)(void *context, const hfsad_figures *figures);

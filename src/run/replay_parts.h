@@ -16,7 +16,7 @@ typedef struct {
     size_t number; /* line number in the file */
     bool end;
     bool heard;    /* entries alone: no step */
-    uint64_t life; /* above 0: its link begins anew after `step` steps */
+    uint64_t life; /* above 0: its link restarts after `step` steps */
     uint64_t step, version;
     size_t first, count; /* of its entries */
 } line;
@@ -69,7 +69,7 @@ typedef struct {
     size_t n_entries, room;
     uint8_t *gone; /* by node: the last figures lack it or a node above it */
     uint8_t *out;  /* by leaf: has left, or has not joined yet */
-    uint8_t *lent; /* by node: its model is missing, or that of a node above it */
+    uint8_t *lent; /* by node: its model, or the model of a node above it, is missing */
     size_t n_gone, n_lent;
     uint64_t *leaf_k; /* by leaf: counter of the link, with the life of the link above the lowest 32 bits */
     double *leaf_dual;

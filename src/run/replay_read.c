@@ -167,7 +167,7 @@ static hfsad_status read_missing(replay *r, const char *at, size_t i, bool aside
     return *at ? replay_bad_line(r, number, "text after its last number") : HFSAD_OK;
 }
 
-/* What stands behind the name of a node. */
+/* The text after the name of a node. */
 static bool begins_line(const char *text)
 {
     return (*text >= '0' && *text <= '9') || strncmp(text, "row ", 4) == 0 || strncmp(text, "end ", 4) == 0 ||
@@ -207,8 +207,8 @@ static hfsad_status add_line(replay *r, size_t i, const line *l)
     return HFSAD_OK;
 }
 
-/* Behind "anew": the link of the node begins anew after a number of steps. Steps beyond it, which its parent has not
- * heard of, are void; so is an end. */
+/* After "anew": the link of the node restarts after a number of steps. Later steps, which its parent has not received,
+ * are void; so is an end. */
 static hfsad_status read_anew(replay *r, const char *at, size_t i, size_t number)
 {
     inner_record *of = &r->inner[i];
@@ -253,13 +253,13 @@ static hfsad_status read_step(replay *r, const char *at, size_t i, size_t number
     return add_line(r, i, &l);
 }
 
-/* What stands behind the name of a node. */
+/* The text after the name of a node. */
 static hfsad_status read_line_of(replay *r, const char *at, size_t i, size_t number)
 {
     if (r->inner[i].over)
         return HFSAD_OK;
     if (strcmp(at + strlen(at) - 2, " -") == 0)
-        return replay_bad_line(r, number, "an earlier version has not noted which nodes are missing");
+        return replay_bad_line(r, number, "an earlier version did not record which nodes are missing");
     if (strncmp(at, "over ", 5) == 0) {
         r->inner[i].over = true;
         return HFSAD_OK;
@@ -299,7 +299,7 @@ static hfsad_status read_copy(replay *r, const char *at, size_t i, size_t number
     if (of->copied)
         return HFSAD_OK;
     return begins_line(at) ? read_line_of(r, at, child, number)
-                           : replay_bad_line(r, number, "the copy of a line is none of a record");
+                           : replay_bad_line(r, number, "the copied line is not a line of a record");
 }
 
 /* text ends with a 0 */

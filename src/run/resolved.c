@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A number over the nodes of a tier: NAN where two of them differ. */
+/* A number over the nodes of a tier: NAN if two nodes differ. */
 typedef struct {
     double value;
     bool given, differs;
 } shared_number;
 
-static void add(shared_number *s, double v)
+static void add_number(shared_number *s, double v)
 {
     s->differs = s->differs || (s->given && s->value != v);
     s->value = v;
@@ -42,23 +42,23 @@ typedef struct {
 
 static void add_penalty(shared_penalty *s, const hfsad_penalty *p)
 {
-    add(&s->kind, p->kind);
-    add(&s->weight, p->weight);
-    add(&s->lambda, p->lambda);
+    add_number(&s->kind, p->kind);
+    add_number(&s->weight, p->weight);
+    add_number(&s->lambda, p->lambda);
     if (penalty_is_concave(p))
-        add(&s->gamma, p->gamma);
+        add_number(&s->gamma, p->gamma);
     if (penalty_kind_of(p)->has_ratio)
-        add(&s->ratio, p->ratio);
+        add_number(&s->ratio, p->ratio);
 }
 
 static void add_schedule(shared_schedule *s, const hfsad_schedule *r)
 {
-    add(&s->c, r->c);
-    add(&s->alpha, r->alpha);
-    add(&s->shape, !(r->growth > 0) ? SHAPE_SQRT : r->turn > 1 ? SHAPE_SQRT_GEOMETRIC : SHAPE_GEOMETRIC);
+    add_number(&s->c, r->c);
+    add_number(&s->alpha, r->alpha);
+    add_number(&s->shape, !(r->growth > 0) ? SHAPE_SQRT : r->turn > 1 ? SHAPE_SQRT_GEOMETRIC : SHAPE_GEOMETRIC);
     if (r->growth > 0)
-        add(&s->growth, r->growth);
-    add(&s->relax, 1 + r->over);
+        add_number(&s->growth, r->growth);
+    add_number(&s->relax, 1 + r->over);
 }
 
 static LINK_settings link_settings(const shared_penalty *s)
@@ -130,7 +130,8 @@ hfsad_status run_resolve(hfsad_run *r, hfsad_error *err)
         take_links(spec, r);
         shared_number solver = {0};
         for (size_t i = 0; i < r->plan->n_leaf_classes; i++)
-            add(&solver, r->plan->leaf_classes[i].solver.method == ROWS_EXACT ? SOLVER_EXACT : SOLVER_LINEARIZED);
+            add_number(&solver,
+                       r->plan->leaf_classes[i].solver.method == ROWS_EXACT ? SOLVER_EXACT : SOLVER_LINEARIZED);
         spec->loss.solver = choice_of(&solver);
     } else {
         spec->baseline.step = r->rule.step.size;

@@ -55,7 +55,7 @@ cell_strain sim_strain_of(sim *s, size_t i)
     return said;
 }
 
-/* All nodes begin anew at w. */
+/* All links restart at w. */
 static void begin_anew(sim *s, const double *w)
 {
     for (size_t i = 0; i < s->d->n_inner + s->d->n_leaves; i++)

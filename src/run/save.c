@@ -41,6 +41,7 @@ static void pass_state(const word_transfer *t, sim *s)
 void sim_pack(word_writer *w, sim *s)
 {
     const word_transfer t = {.out = w};
+    sim_settle_leaves(s);
     pass_state(&t, s);
 }
 
@@ -65,6 +66,7 @@ static void put_leaf(sim *s, size_t leaf, const run_share *share)
     const dataset *d = s->d;
     const uint32_t parent = dataset_parent(d, leaf);
     const size_t slot = leaf - d->inner[parent].first_leaf;
+    sim_settle_leaves(s);
     dataset_scatter(d, s->z, leaf, share->z);
     dataset_scatter(d, s->q, leaf, share->q);
     if (s->w)
@@ -255,7 +257,7 @@ static uint64_t dataset_fingerprint(const dataset *d)
     if (d->rows.first)
         put_rows(&w, d);
     else
-        put_all(&w, d, put_blocks, d->x);
+        put_all(&w, d, put_blocks, dataset_x(d));
     return w.sum | 1; /* 0 means none */
 }
 

@@ -150,6 +150,8 @@ static void play_round(sim *s)
         device_play(s);
         return;
     }
+    sim_settle_leaves(s);
+    (void)dataset_x(s->d);
     if (s->said)
         messages_down(s);
     if (s->many.slope)

@@ -23,8 +23,8 @@ bool sim_converged(const sim *s);
 hfsad_status sim_use_device(sim *s, const char *name, hfsad_error *err);
 /* The reason for a failure of the device, after which the state is not valid; NULL: no failure. s may be NULL. */
 const char *sim_failure(const sim *s);
-/* Several ranks: copies the state of the inner nodes to every rank, and that of the clients to rank 0, which writes it.
- * All ranks must call it. */
+/* Several ranks: copies the state of the inner nodes to every rank, and the state of the clients to rank 0, which
+ * writes it. All ranks must call it. */
 void sim_collect(sim *s);
 
 /* Replay: whether the end of the run lacks the node. */

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "data/generated.h"
 #include "plan/client_terms.h"
 #include "plan/cohort.h"
 #include "run/anew.h"
@@ -210,6 +211,7 @@ void sim_set_model(sim *s, size_t node, const double *w)
 void sim_place(sim *s, size_t node, const double *w)
 {
     device_changed(s);
+    sim_settle_leaves(s);
     const dataset *d = s->d;
     if (node >= d->n_inner) {
         const size_t leaf = node - d->n_inner;
@@ -226,13 +228,34 @@ void sim_place(sim *s, size_t node, const double *w)
     memcpy(s->inner_q + node * s->M, w, s->M * sizeof *w);
 }
 
+static void start_leaves(sim *s, const double *start)
+{
+    for (const run_of_leaves *r = s->runs; r < s->runs + s->n_runs; r++)
+        for (size_t i = 0; i < r->count && r->mine; i++)
+            sim_place(s, s->d->n_inner + run_first_leaf(s, r) + i, start);
+}
+
+void sim_settle_leaves(sim *s)
+{
+    double *start = s->leaf_start;
+    if (!start)
+        return;
+    s->leaf_start = NULL;
+    start_leaves(s, start);
+    free(start);
+}
+
+/* Rows that are not drawn yet may be a device's, and then the clients' state is, too: it is not begun here. */
 static void make_start(sim *s, const double *start)
 {
     for (size_t i = 0; i < s->d->n_inner; i++)
         sim_place(s, i, start);
-    for (const run_of_leaves *r = s->runs; r < s->runs + s->n_runs; r++)
-        for (size_t i = 0; i < r->count && r->mine; i++)
-            sim_place(s, s->d->n_inner + run_first_leaf(s, r) + i, start);
+    const bool later = s->d->generated && !generated_is_drawn(s->d->generated) && !s->unit_u;
+    s->leaf_start = later ? alloc_raw(s->M, sizeof *start) : NULL;
+    if (s->leaf_start)
+        memcpy(s->leaf_start, start, s->M * sizeof *start);
+    else
+        start_leaves(s, start);
     if (s->guard.calm)
         guard_begin(&s->guard, s->guard.calm, s->M, start);
 }
@@ -389,6 +412,7 @@ void sim_free(sim *s)
     }
     many_free(s);
     free(s->spaces);
+    free(s->leaf_start);
     free(s->z);
     free(s->q);
     free(s->w);

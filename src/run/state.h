@@ -75,6 +75,7 @@ struct sim {
     pool *threads;
     size_t M;
     double *z, *q, *w;  /* leaves, block layout; w may be NULL */
+    double *leaf_start; /* where all leaves begin, whose z, q and w are not written yet; NULL: they are */
     uint32_t *k, *last; /* leaves; last only if a node may be absent */
     uint64_t *key;      /* likewise */
     many_rows many;
@@ -157,6 +158,10 @@ bool device_step_cloud(sim *s);
 void device_tell_cloud(sim *s);
 bool device_measure(sim *s);
 void device_collect(sim *s);
+/* The same for the inner nodes alone. */
+void device_collect_inner(sim *s);
+/* Writes the leaves' start, if it is not written yet. device_collect does it, too. */
+void sim_settle_leaves(sim *s);
 void device_changed(sim *s);
 void device_close(sim *s);
 /* Counts the bytes that a round has sent. */

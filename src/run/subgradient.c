@@ -38,7 +38,7 @@ hfsad_status central_problem_create(central_problem **out, const dataset *d, con
         return error_memory(err, d->n_leaves * (d->M + 1) * sizeof(double), "the rows of the sub-gradient method");
     }
     for (size_t i = 0; i < d->n_leaves; i++) {
-        dataset_gather(d, d->x, i, p->x + i * d->M);
+        dataset_gather(d, dataset_x(d), i, p->x + i * d->M);
         p->y[i] = d->y[i];
     }
     *out = p;

@@ -14,7 +14,7 @@
 typedef enum {
     STEP_GEOMETRIC, /* t = size shrink^k, k from 0 */
     STEP_POWER,     /* t = size / k^shrink, k from 1 */
-    STEP_POLYAK,    /* t = size (F(w) - F*)/|g|, 0 where F(w) is below F* */
+    STEP_POLYAK,    /* t = size (F(w) - F*)/|g|, 0 if F(w) is below F* */
     STEP_CONSTANT,  /* t = size */
 } step_kind;
 
@@ -38,7 +38,7 @@ typedef struct {
 hfsad_status central_problem_create(central_problem **p, const dataset *d, const hfsad_loss *loss,
                                     const hfsad_penalty *prior, hfsad_error *err);
 void central_problem_free(central_problem *p);
-/* F at w, and a subgradient in g (M numbers) where g is not NULL. The box is left out. */
+/* F at w, and a subgradient in g (M numbers) if g is not NULL. The box is left out. */
 double central_objective(const central_problem *p, const double *w, double *g);
 
 /* One step of the method on w, in place; g is scratch of M numbers. target = F*, read by STEP_POLYAK alone. */

@@ -63,14 +63,14 @@ static bool is_due(const training *t)
     return ranks_any(t->hooks->due && t->hooks->due(t->hooks->context));
 }
 
-static void add_row(const training *t)
+static void append_row(const training *t)
 {
     if (t->hooks->row)
         t->hooks->row(t->hooks->context, &t->end->figures);
 }
 
-/* Whether the trace lacks the row of where the run stands: at the start, and where it is resumed at its end, which no
- * checkpoint's trace has between two rows of the grid. */
+/* Whether the trace lacks a row for the current iteration: at the start, and if a run is resumed at its end between two
+ * rows of the grid, which no checkpoint's trace has. */
 static bool needs_row(const training *t, hfsad_status status)
 {
     const uint64_t done = t->end->figures.iteration;
@@ -79,7 +79,7 @@ static bool needs_row(const training *t, hfsad_status status)
     return done % (uint64_t)t->run->spec->run.trace_every && (status || done == t->run->plan->iterations);
 }
 
-/* From where the run stands to the last row of the trace. */
+/* Trains from the current iteration to the last row of the trace. */
 static hfsad_status iterate(const training *t, hfsad_error *err)
 {
     const uint64_t iterations = t->run->plan->iterations;
@@ -92,7 +92,7 @@ static hfsad_status iterate(const training *t, hfsad_error *err)
         if (row || due) {
             const hfsad_status status = run_measure(t->run, &t->end->figures, err);
             if (row || status)
-                add_row(t);
+                append_row(t);
             if (status) {
                 t->end->stopped = STOP_DIVERGED;
                 return status;
@@ -117,7 +117,7 @@ static hfsad_status train(const training *t, hfsad_error *err)
 {
     hfsad_status status = run_measure(t->run, &t->end->figures, err);
     if (needs_row(t, status))
-        add_row(t);
+        append_row(t);
     if (!status && t->hooks->begun)
         status = t->hooks->begun(t->hooks->context, &t->end->figures, err);
     if (status)
@@ -150,7 +150,7 @@ static hfsad_status follow(const training *t, hfsad_error *err)
         if (status || stop == HFSAD_STOP_INTERRUPTED)
             break;
         status = run_measure(t->run, &t->end->figures, err);
-        add_row(t);
+        append_row(t);
         if (!status && !begun && h->begun)
             status = h->begun(h->context, &t->end->figures, err);
         if (!status && h->visit)
@@ -185,7 +185,7 @@ static void see_star_row(void *context, const hfsad_figures *row)
     t->end->figures = *row;
     t->pending = row->iteration % t->run->plan->trace_every != 0;
     if (!t->pending)
-        add_row(t);
+        append_row(t);
     if (h->visit)
         h->visit(h->context, row->iteration, row, is_due(t));
 }
@@ -198,7 +198,7 @@ static hfsad_status train_star(training *t, hfsad_error *err)
     const hfsad_status status = run_polish(t->run, star_goes_on, t, &result, err);
     t->run->star_row = NULL;
     if (t->pending)
-        add_row(t);
+        append_row(t);
     t->end->stopped = is_cancelled(t) && result.reason[0]            ? STOP_INTERRUPTED
                       : verdict_is_close(&result, t->run->plan->gap) ? STOP_TOLERANCE
                                                                      : STOP_ITERATIONS;

@@ -52,19 +52,40 @@ static void add(tree_sum *s, child_sum *sum, size_t child, const double *part)
         s->over = child + 1;
 }
 
+static bool has_left(const tree_sum *s, size_t leaf)
+{
+    return s->d->left && s->d->left[leaf];
+}
+
+/* By one thread, without waves of answers that no cache holds. */
+static void add_each(tree_sum *s, size_t first, size_t end, child_sum *sum)
+{
+    for (size_t leaf = first; leaf < end; leaf++) {
+        if (!has_left(s, leaf) && s->add(s->context, leaf, sum->sum))
+            continue;
+        s->answer(s->context, leaf, 0, s->answers);
+        if (!has_left(s, leaf))
+            add(s, sum, s->d->n_inner + leaf, s->answers);
+    }
+}
+
 static void add_leaves(tree_sum *s, size_t first, size_t end, child_sum *sum)
 {
+    if (s->add && !s->words && pool_threads(s->threads) == 1) {
+        add_each(s, first, end, sum);
+        return;
+    }
     for (size_t done = first; done < end; done += s->wave) {
         const size_t left = end - done, count = left < s->wave ? left : s->wave;
         s->first = done;
         answer_leaves(s, count);
         for (size_t i = 0; i < count; i++)
-            if (!s->d->left || !s->d->left[s->first + i])
+            if (!has_left(s, s->first + i))
                 add(s, sum, s->d->n_inner + s->first + i, s->answers + i * s->length);
     }
 }
 
-/* A tree is no deeper than HFSAD_TIERS_MAX. */
+/* A tree has at most HFSAD_TIERS_MAX levels. */
 static void sum_node(tree_sum *s, const inner_node *node, double *sum)
 {
     double *below = sum + s->length;

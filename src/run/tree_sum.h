@@ -11,6 +11,9 @@ typedef struct {
     pool *threads;
     size_t longest;                                                              /* answer */
     void (*answer)(void *context, size_t leaf, unsigned thread, double *answer); /* of `length` numbers */
+    /* Optional: adds the answer to the sum at once, with the bits that `answer` and an addition give; false: it cannot.
+     */
+    bool (*add)(void *context, size_t leaf, double *sum);
     void *context;
     size_t length;           /* of the question in hand */
     double *total, *answers; /* tree_sum_take's */

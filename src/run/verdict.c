@@ -13,8 +13,9 @@
 /* Of the objective at 0: below this an objective counts as 0, and its gap is not compared with it. */
 static const double as_good_as_zero = 1e-9;
 
-/* Of the objective: at a stationary point a convex model of it falls by at most this part. The objective itself may
- * fall more in many such steps: of 180 problems of phase retrieval one fell by 2e-4 where the model said 1e-6. */
+/* Relative to the objective: at a stationary point a convex model of the objective falls by at most this part. The
+ * objective itself may fall more in many such steps: of 180 problems of phase retrieval one fell by 2e-4, although the
+ * model predicted 1e-6. */
 static const double stationary = 1e-6;
 
 static void say(hfsad_verdict *v, hfsad_verdict_kind kind, const char *format, ...)
@@ -77,7 +78,7 @@ static bool is_blind(const hfsad_run *run, bool searched)
 static void say_blind(hfsad_verdict *v)
 {
     say(v, HFSAD_VERDICT_NOT_CONVERGED,
-        "the model is 0, where phase retrieval has no slope whatever the data, so that no step leaves it; try "
+        "the model is 0: phase retrieval has no slope there for any data, so no step leaves it; try "
         "run.start=robust or run.start=normal");
 }
 
@@ -243,7 +244,7 @@ static void judge_residuals(const hfsad_run *run, const char *apart, hfsad_verdi
             run->last.primal_residual, run->last.dual_residual, still, advice);
 }
 
-/* Not convex, or links that let go, of which the residuals tell. */
+/* Not convex, or with links that let go: the residuals decide. */
 static bool is_judged_by_residuals(const hfsad_run *run)
 {
     const plan *p = run->plan;

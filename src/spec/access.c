@@ -1,4 +1,5 @@
-/* Settings one by one, by key and type: what programs and bindings set and read back. Everything walks the table. */
+/* Single settings by key and type, which programs and bindings set and read back. Every function walks the table of
+ * settings. */
 #include "base/error.h"
 #include "spec/source.h"
 #include "spec/table.h"
@@ -21,7 +22,7 @@ hfsad_status hfsad_spec_parse(hfsad_spec **spec, const char *text, size_t length
     return spec_load_text(spec, "spec", text, length, err);
 }
 
-/* The shortest of 15 to 17 digits that reads back, with a point whatever the locale. */
+/* The shortest of 15 to 17 digits that reads back to the same number, with a decimal point in every locale. */
 static void real_text(double v, char *text, size_t size)
 {
     const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -42,7 +43,7 @@ static const char *const TYPE_NAMES[] = {
     [SETTING_TEXT] = "text",     [SETTING_CHOICE] = "a word",
 };
 
-static hfsad_status find(const char *key, const char *value, setting_at *at, hfsad_error *err)
+static hfsad_status find_setting(const char *key, const char *value, setting_at *at, hfsad_error *err)
 {
     char alias[SETTING_KEY_MAX];
     if (!strncmp(key, "data.", 5)) {
@@ -56,7 +57,7 @@ static hfsad_status find(const char *key, const char *value, setting_at *at, hfs
     return status ? status : source_fail(&s, 0, "'%s' takes keys, not a value", key);
 }
 
-/* Stores a value of the row's own type, given as text for messages. */
+/* Stores a value of the row's type; text is the value in messages. */
 static hfsad_status store(hfsad_spec *spec, const setting_at *at, setting_value value, const char *text,
                           hfsad_error *err)
 {
@@ -68,7 +69,7 @@ static hfsad_status store(hfsad_spec *spec, const setting_at *at, setting_value 
         return source_fail(&s, 0, "%s = %s is not a finite number; expected %s", at->key, text, expected);
     if (!setting_allows(at, value) || (at->row->type == SETTING_WHOLE && value.whole == -1))
         return source_fail(&s, 0, "%s = %s is out of range; expected %s", at->key, text, expected);
-    setting_at list; /* one level in place of several */
+    setting_at list; /* a single level replaces a list of levels */
     if (!strcmp(at->key, "loss.tau") && settings_find(&spec_schema, "loss.levels", &list))
         (void)setting_store(&list, spec, (setting_value){.text = NULL});
     if (!setting_store(at, spec, value))
@@ -88,7 +89,7 @@ hfsad_status hfsad_spec_set_real(hfsad_spec *spec, const char *key, double value
     char text[40];
     setting_at at;
     real_text(value, text, sizeof text);
-    const hfsad_status status = find(key, text, &at, err);
+    const hfsad_status status = find_setting(key, text, &at, err);
     if (status)
         return status;
     if (at.row->type == SETTING_WHOLE && value == floor(value) && fabs(value) <= 0x1p53)
@@ -103,7 +104,7 @@ hfsad_status hfsad_spec_set_whole(hfsad_spec *spec, const char *key, int64_t val
     char text[40];
     setting_at at;
     snprintf(text, sizeof text, "%" PRId64, value);
-    const hfsad_status status = find(key, text, &at, err);
+    const hfsad_status status = find_setting(key, text, &at, err);
     if (status)
         return status;
     if (at.row->type == SETTING_REAL)
@@ -117,7 +118,7 @@ hfsad_status hfsad_spec_set_flag(hfsad_spec *spec, const char *key, bool value, 
 {
     const char *text = value ? "true" : "false";
     setting_at at;
-    const hfsad_status status = find(key, text, &at, err);
+    const hfsad_status status = find_setting(key, text, &at, err);
     if (status)
         return status;
     if (at.row->type != SETTING_FLAG)
@@ -131,7 +132,8 @@ hfsad_status hfsad_spec_set_text(hfsad_spec *spec, const char *key, const char *
     char why[SETTING_WHY_MAX];
     setting_at at;
     setting_value read;
-    const hfsad_status status = settings_find_kind(&spec_schema, key, &at) ? HFSAD_OK : find(key, value, &at, err);
+    const hfsad_status status =
+        settings_find_kind(&spec_schema, key, &at) ? HFSAD_OK : find_setting(key, value, &at, err);
     if (status)
         return status;
     if (at.row->type != SETTING_TEXT && at.row->type != SETTING_CHOICE)
@@ -144,13 +146,13 @@ hfsad_status hfsad_spec_set_text(hfsad_spec *spec, const char *key, const char *
 
 /* ---- reading back ---- */
 
-/* Text that is cut at the end of its room; length counts all of it. */
+/* Text that is truncated to its room; length counts all of it. */
 typedef struct {
     char *to;
     size_t size, length;
 } cut_text;
 
-static void put(cut_text *t, const char *text)
+static void append_text(cut_text *t, const char *text)
 {
     const size_t length = strlen(text), left = t->length < t->size ? t->size - t->length : 0;
     if (left > 0) {
@@ -161,7 +163,7 @@ static void put(cut_text *t, const char *text)
     t->length += length;
 }
 
-/* What stands there where nothing was given. */
+/* The text for a setting that was not given. */
 static const char *word_of_unset(const setting_at *at)
 {
     return at->schema->inherits ? "auto" : at->row->fallback;
@@ -172,37 +174,37 @@ static void put_value(cut_text *t, const setting_at *at, const void *base)
     const setting_value value = setting_load(at, base);
     char text[40];
     if (setting_is_unset(at, base)) {
-        put(t, word_of_unset(at));
+        append_text(t, word_of_unset(at));
         return;
     }
     switch (at->row->type) {
     case SETTING_REAL:
         real_text(value.real, text, sizeof text);
-        put(t, isinf(value.real) ? "none" : text); /* a box that an override lifts */
+        append_text(t, isinf(value.real) ? "none" : text); /* a box that an override lifts */
         break;
     case SETTING_WHOLE:
         snprintf(text, sizeof text, "%" PRId64, value.whole);
-        put(t, text);
+        append_text(t, text);
         break;
     case SETTING_FLAG:
-        put(t, value.index ? "true" : "false");
+        append_text(t, value.index ? "true" : "false");
         break;
     case SETTING_TEXT:
-        put(t, value.text);
+        append_text(t, value.text);
         break;
     case SETTING_CHOICE:
-        put(t, at->row->choices[value.index]);
+        append_text(t, at->row->choices[value.index]);
         break;
     }
 }
 
-/* A name as YAML takes it whatever it holds: a quote is written twice. */
+/* A name as quoted YAML: a quote is written twice. */
 static void put_quoted(cut_text *t, const char *text)
 {
-    put(t, "'");
+    append_text(t, "'");
     for (; *text; text++)
-        put(t, *text == '\'' ? "''" : (const char[]){*text, 0});
-    put(t, "'");
+        append_text(t, *text == '\'' ? "''" : (const char[]){*text, 0});
+    append_text(t, "'");
 }
 
 /* "{node: 'e1', loss: {kind: huber, delta: 2}}": the groups of an override are one level deep. */
@@ -210,34 +212,34 @@ static void put_override(cut_text *t, const override_settings *entry)
 {
     const char *open = "";
     setting_at at;
-    put(t, "{node: ");
+    append_text(t, "{node: ");
     put_quoted(t, entry->node);
     for (size_t i = 0; settings_at(&override_schema, i, &at); i++) {
         if (setting_is_unset(&at, entry) || !strcmp(at.key, "node"))
             continue;
         const char *group = at.group->key;
         const bool another = strcmp(open, group) != 0;
-        put(t, *open && another ? "}, " : ", ");
+        append_text(t, *open && another ? "}, " : ", ");
         if (another) {
-            put(t, group);
-            put(t, ": {");
+            append_text(t, group);
+            append_text(t, ": {");
         }
         open = group;
-        put(t, at.row->name);
-        put(t, ": ");
+        append_text(t, at.row->name);
+        append_text(t, ": ");
         put_value(t, &at, entry);
     }
-    put(t, *open ? "}}" : "}");
+    append_text(t, *open ? "}}" : "}");
 }
 
 static void put_overrides(cut_text *t, const hfsad_spec *spec)
 {
-    put(t, "[");
+    append_text(t, "[");
     for (size_t i = 0; i < spec->n_overrides; i++) {
-        put(t, i ? ", " : "");
+        append_text(t, i ? ", " : "");
         put_override(t, &spec->overrides[i]);
     }
-    put(t, "]");
+    append_text(t, "]");
 }
 
 hfsad_status hfsad_spec_get(const hfsad_spec *spec, const char *key, char *buffer, size_t size, size_t *length,
@@ -248,10 +250,10 @@ hfsad_status hfsad_spec_get(const hfsad_spec *spec, const char *key, char *buffe
     if (!strcmp(key, spec_schema.list)) {
         put_overrides(&t, spec);
     } else {
-        const hfsad_status status = find(key, "?", &at, err);
+        const hfsad_status status = find_setting(key, "?", &at, err);
         if (status)
             return status;
-        put(&t, ""); /* an empty text is closed, too */
+        append_text(&t, ""); /* terminates an empty text, too */
         put_value(&t, &at, spec);
     }
     if (length)
@@ -263,7 +265,7 @@ static hfsad_status load(const hfsad_spec *spec, const char *key, setting_type t
                          hfsad_error *err)
 {
     setting_at at;
-    const hfsad_status status = find(key, "?", &at, err);
+    const hfsad_status status = find_setting(key, "?", &at, err);
     if (status)
         return status;
     if (at.row->type != type)
@@ -300,7 +302,7 @@ hfsad_status hfsad_spec_get_flag(const hfsad_spec *spec, const char *key, bool *
     return status;
 }
 
-/* ---- what there is ---- */
+/* ---- listing the settings ---- */
 
 size_t hfsad_settings_count(void)
 {

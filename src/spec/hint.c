@@ -1,4 +1,4 @@
-/* The second half of a message: what would be right. Text from the table of settings alone. */
+/* The second half of a message: what would be right. All text comes from the table of settings. */
 #include "spec/table.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ static bool is_at_or_below(const char *candidate, const char *key)
     return length == 0 || (!strncmp(candidate, key, length) && (candidate[length] == '.' || !candidate[length]));
 }
 
-/* "loss.kind" to "loss: {kind: value}". */
+/* Turns "loss.kind" into "loss: {kind: value}". */
 static void write_nested(const char *key, const char *value, char *text, size_t size)
 {
     size_t depth = 0;
@@ -29,7 +29,7 @@ static void write_nested(const char *key, const char *value, char *text, size_t 
     snprintf(text + used, size - used, "%.*s", (int)depth, "}}}}}}}}");
 }
 
-/* skip: how many characters of the key's front are left out. */
+/* skip: number of characters to leave out at the front of the key. */
 static void write_example(const settings_schema *schema, const char *key, const char *given, bool dotted, size_t skip,
                           char *text, size_t size)
 {
@@ -65,7 +65,8 @@ static bool is_last_part(const char *candidate, const char *name)
            (all == part || candidate[all - part - 1] == '.');
 }
 
-/* The right word at the wrong place: a setting or mapping whose key is name or ends with it, below key if it can be. */
+/* Finds a correct word in the wrong place: a setting or mapping whose key is name or ends with it, preferably below
+ * key. */
 static bool find_elsewhere(const settings_schema *schema, const char *key, const char *name, char *found)
 {
     setting_at at;
@@ -82,7 +83,7 @@ static bool find_elsewhere(const settings_schema *schema, const char *key, const
     return false;
 }
 
-/* Words that users of other tools bring. */
+/* Words of other tools, and the settings that they mean. */
 typedef struct {
     const char *word, *ours;
 } synonym;
@@ -202,13 +203,13 @@ void setting_hint(const settings_schema *schema, const char *key, const char *na
         return;
     }
     settings_below(schema, key, &names);
-    if (names.count == 0) { /* a setting, which has nothing below it */
+    if (names.count == 0) { /* a setting has no keys below it */
         snprintf(text, size, "did you mean '%s'?", key);
         return;
     }
     const char *nearest = names.name[names_nearest(&names, name, &near)];
     const char *above = dotted ? key : "", *dot = *above ? "." : "";
-    const bool moved = find_elsewhere(schema, key, name, elsewhere); /* the very word, so nothing is nearer */
+    const bool moved = find_elsewhere(schema, key, name, elsewhere); /* the exact word, so no other word is nearer */
     if (near && !moved) {
         snprintf(text, size, "did you mean '%s%s%s'?", above, dot, nearest);
     } else if (!dotted && strchr(name, '.')) {

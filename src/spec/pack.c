@@ -20,7 +20,7 @@ static bool copy_struct(const settings_schema *schema, void *to, const void *fro
     return true;
 }
 
-/* Room for the entries, all unset; hfsad_spec_free frees them. */
+/* Allocates the entries, all unset; hfsad_spec_free frees them. */
 static bool take_overrides(hfsad_spec *spec, size_t count)
 {
     spec->overrides = count ? calloc(count, sizeof *spec->overrides) : NULL;
@@ -67,7 +67,7 @@ hfsad_status spec_copy(hfsad_spec **copy, const hfsad_spec *spec, hfsad_error *e
     return HFSAD_OK;
 }
 
-static void put_text(word_writer *w, const char *text)
+static void put_packed_text(word_writer *w, const char *text)
 {
     words_put_text(w, text, text ? strlen(text) : 0);
 }
@@ -75,7 +75,7 @@ static void put_text(word_writer *w, const char *text)
 static void pack_setting(word_writer *w, const setting_at *at, const void *base)
 {
     const setting_value value = setting_load(at, base);
-    put_text(w, at->key);
+    put_packed_text(w, at->key);
     switch (at->row->type) {
     case SETTING_REAL:
         words_put_real(w, value.real);
@@ -88,7 +88,7 @@ static void pack_setting(word_writer *w, const setting_at *at, const void *base)
         words_put(w, (uint64_t)(int64_t)value.index);
         break;
     case SETTING_TEXT:
-        put_text(w, value.text);
+        put_packed_text(w, value.text);
         break;
     }
 }
@@ -103,16 +103,16 @@ static void pack_struct(word_writer *w, const settings_schema *schema, const voi
 
 void spec_pack(word_writer *w, const hfsad_spec *spec)
 {
-    put_text(w, spec->path);
-    put_text(w, spec->folder);
-    put_text(w, spec->base);
+    put_packed_text(w, spec->path);
+    put_packed_text(w, spec->folder);
+    put_packed_text(w, spec->base);
     pack_struct(w, &spec_schema, spec);
     words_put(w, spec->n_overrides);
     for (size_t i = 0; i < spec->n_overrides; i++)
         pack_struct(w, &override_schema, &spec->overrides[i]);
 }
 
-/* Frees *text and puts what the reader has in its place. */
+/* Frees *text and replaces it by the reader's next text. */
 static bool get_text(word_reader *r, char **text)
 {
     size_t length;
@@ -143,7 +143,8 @@ static setting_value get_value(word_reader *r, const setting_at *at, char **text
     return unset;
 }
 
-/* The same settings in the same order: another version of the program has others and is told apart before. */
+/* Reads the same settings in the same order. Other versions of the program have other settings; the version is checked
+ * first. */
 static bool unpack_struct(word_reader *r, const settings_schema *schema, void *base)
 {
     setting_at at;
@@ -172,7 +173,8 @@ static bool unpack_overrides(word_reader *r, hfsad_spec *spec)
     return true;
 }
 
-/* From the folder where the run was started names are as they were; from another one they start with that folder. */
+/* In the folder where the run was started, file names stay as they were; in another folder, the names get that folder
+ * as prefix. */
 static void drop_base(hfsad_spec *spec)
 {
     char *current = getcwd(NULL, 0);

@@ -1,4 +1,4 @@
-/* A spec as words, for the checkpoint, and what tells two specs apart. Everything walks the table of settings. */
+/* A spec as words, for the checkpoint, and the comparison of two specs. Every function walks the table of settings. */
 #ifndef HFSAD_SPEC_PACK_H
 #define HFSAD_SPEC_PACK_H
 
@@ -7,16 +7,16 @@
 
 hfsad_status spec_copy(hfsad_spec **copy, const hfsad_spec *spec, hfsad_error *err);
 
-/* All settings with their keys, the overrides, the spec's path, folder and base. */
+/* Writes all settings with their keys, the overrides, and the spec's path, folder and base. */
 void spec_pack(word_writer *w, const hfsad_spec *spec);
 /* Restores the spec and checks the range of every value; `name` is the source in messages. */
 hfsad_status spec_unpack(hfsad_spec **spec, word_reader *r, const char *name, hfsad_error *err);
 
-/* A number below 2^52 for every setting and one for the overrides, spec_prints_count of them: two specs that agree have
- * the same. 0: `passed` lets the key pass. */
+/* A hash below 2^52 for every setting and one for the overrides, spec_prints_count in all; equal for equal specs. 0:
+ * `passed` accepts the key. */
 size_t spec_prints_count(void);
 void spec_prints(const hfsad_spec *spec, bool (*passed)(const char *key), double *prints);
-/* Appends the keys of the prints that differ; returns how many there are. */
+/* Appends the keys whose hashes differ; returns their number. */
 size_t spec_prints_differ(const double *a, const double *b, char *keys, size_t size);
 
 /* Appends the keys whose values differ, such as "run.seed, overrides", to keys of the given size, without those that

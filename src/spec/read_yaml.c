@@ -1,5 +1,5 @@
 /*
- * From YAML to settings: walks a document along the table of settings. The walk is at most as deep as the table and
+ * Reads YAML into settings: walks a document along the table of settings. The walk is at most as deep as the table and
  * stops at the first unknown or repeated key, so neither nesting nor aliases can make it long.
  */
 #include "base/alloc.h"
@@ -14,12 +14,12 @@
 
 enum { LABEL_MAX = 80, KEY_SHOWN_MAX = 60 };
 
-/* The struct that is filled. */
+/* The struct to fill. */
 typedef struct {
     const settings_schema *schema;
-    void *base;            /* NULL: everything is checked and nothing is stored */
+    void *base;            /* NULL: everything is checked, and nothing is stored */
     hfsad_spec *spec;      /* owner of lines and overrides; NULL: base is an entry of overrides */
-    char label[LABEL_MAX]; /* what a key starts with in messages: "overrides[edge2]." */
+    char label[LABEL_MAX]; /* prefix of keys in messages: "overrides[edge2]." */
 } target;
 
 static hfsad_status read_value(source *s, const target *t, const char *key, int id, size_t line);
@@ -45,7 +45,7 @@ static bool is_plain(const yaml_node_t *scalar)
     return scalar->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
-/* Whether the text is all there is; a quoted "\0" would cut it. */
+/* Whether the scalar is the whole text; a quoted "\0" would truncate it. */
 static bool is_whole(const yaml_node_t *scalar)
 {
     return strlen(text_of(scalar)) == scalar->data.scalar.length;
@@ -62,7 +62,7 @@ static bool is_empty(const yaml_node_t *node)
     return empty;
 }
 
-/* key: of the mapping that contains name. */
+/* key: the mapping that contains name. */
 static hfsad_status fail_unknown(source *s, const target *t, size_t line, const char *key, const char *name)
 {
     char hint[600];
@@ -82,7 +82,7 @@ static hfsad_status store_value(source *s, const target *t, const setting_at *at
     return HFSAD_OK;
 }
 
-/* A list of texts becomes one text, with commas between. */
+/* Joins a list of texts to one text, separated by commas. */
 static hfsad_status read_list(source *s, const target *t, const setting_at *at, const yaml_node_t *node, size_t line)
 {
     char *text = NULL;
@@ -92,7 +92,7 @@ static hfsad_status read_list(source *s, const target *t, const setting_at *at, 
         const yaml_node_t *item = node_at(s, *i);
         const bool good = item->type == YAML_SCALAR_NODE && !is_empty(item) && is_whole(item);
         if (!good || strchr(text_of(item), ',')) {
-            status = source_fail(s, line, "'%s%s': an entry of the list is no name; expected text without commas",
+            status = source_fail(s, line, "'%s%s': an entry of the list is not a name; expected text without commas",
                                  t->label, at->key);
             break;
         }
@@ -189,7 +189,7 @@ static hfsad_status read_mapping(source *s, const target *t, const char *key, in
 
 #define OVERRIDES_EXAMPLE "write 'overrides: [{node: edge1, prior: {penalty: l1}}]'"
 
-/* Names the entry in messages by its node where it has one that can be shown. */
+/* Names the entry in messages by its node, if it has one that can be shown. */
 static void label_override(source *s, const yaml_node_t *entry, target *t)
 {
     snprintf(t->label, sizeof t->label, "overrides.");
@@ -287,7 +287,7 @@ static hfsad_status read_table(source *s, const target *t, const yaml_node_t *no
                            : source_fail(s, line_of(node), "'data' has no key 'file'; write 'data: {file: data.csv}'");
 }
 
-/* `tau: [0.1, 0.5, 0.9]`: loss.levels, and the one in the middle. */
+/* `tau: [0.1, 0.5, 0.9]` sets loss.levels, and tau to the level in the middle. */
 static hfsad_status read_levels(source *s, const target *t, const char *key, const yaml_node_t *node, size_t line)
 {
     const yaml_node_item_t *first = node->data.sequence.items.start, *end = node->data.sequence.items.top;
@@ -308,7 +308,7 @@ static hfsad_status read_value(source *s, const target *t, const char *key, int 
     if (!strcmp(key, "loss.tau") && node_at(s, id)->type == YAML_SEQUENCE_NODE)
         return read_levels(s, t, key, node_at(s, id), line);
     if (!strcmp(key, "loss.tau") && t->base && settings_find(t->schema, "loss.levels", &at) &&
-        !setting_store(&at, t->base, (setting_value){.text = NULL})) /* one level in place of a list */
+        !setting_store(&at, t->base, (setting_value){.text = NULL})) /* a single level replaces a list of levels */
         return error_memory(s->err, SETTING_TEXT_MAX, key);
     if (settings_find(t->schema, key, &at))
         return read_scalar(s, t, &at, id, line);

@@ -27,8 +27,10 @@
 #define SETTINGS_TOP(X)                                                                                                \
     X(TOP, TEXT, data, "required", "",                                                                                 \
       "CSV file with the columns edge, client, y, then the features; LIBSVM file; or a folder with a file for every "  \
-      "client, data/<edge>/<client>.csv, .npy, .npz or .svm: see docs/data.md")                                        \
-    X(TOP, TEXT, truth, "none", "", "file with one number per line, the true model: adds relative_error")              \
+      "client, data/<edge>/<client>.csv, .npy, .npz or .svm: see docs/data.md; or rows to be drawn: `generate "        \
+      "phase-retrieval edges=5 seed=1`")                                                                               \
+    X(TOP, TEXT, truth, "none", "",                                                                                    \
+      "file with one number per line, the true model: adds relative_error; or `generate ...`, as for data")            \
     X(TOP, CHOICE_PRESET, preset, "tuned", "", "rule that sets the keys below that are not given")                     \
     X(TOP, CHOICE_ALGORITHM, algorithm, "auto", "",                                                                    \
       "training algorithm: hfsad; star, for convex problems with one model for all nodes; fedavg and fedprox, "        \

@@ -23,7 +23,7 @@ hfsad_status source_fail(source *s, size_t line, const char *format, ...)
                          strlen(s->value) > SHOWN_MAX ? "..." : "", what);
     if (line > 0)
         snprintf(where, sizeof where, ":%zu", line);
-    const size_t length = strlen(s->path); /* of a long path the end tells most */
+    const size_t length = strlen(s->path); /* the end of a long path is the most informative part */
     return error_set(s->err, HFSAD_ERROR_INPUT, "%s%s: %s",
                      s->path + (length > PATH_SHOWN_MAX ? length - PATH_SHOWN_MAX : 0), where, what);
 }
@@ -41,7 +41,7 @@ hfsad_status source_read(source *s, char **text, size_t *size)
                   : HFSAD_OK;
 }
 
-/* A byte offset as a line number, for the errors that libyaml finds before it counts lines. */
+/* Converts a byte offset to a line number, for errors that libyaml finds before it counts lines. */
 static size_t line_at(const char *text, size_t size, size_t offset)
 {
     size_t line = 1;
@@ -80,9 +80,9 @@ static hfsad_status fail_syntax(source *s, const yaml_parser_t *parser, const ch
                        parser->context ? " " : "", parser->context ? parser->context : "");
 }
 
-/* A pass over the events of the text, before libyaml builds a document of it. */
+/* A pass over the events of the text, before libyaml builds a document. */
 typedef struct {
-    yaml_event_t open[SOURCE_MAX_DEPTH]; /* the starts of the lists and mappings that have not ended */
+    yaml_event_t open[SOURCE_MAX_DEPTH]; /* starts of the lists and mappings that have not ended */
     size_t depth, documents, anchors;
 } scan;
 
@@ -113,7 +113,7 @@ static hfsad_status scan_node(source *s, scan *sc, const yaml_event_t *event, co
     return HFSAD_OK;
 }
 
-/* Takes the event: keeps it where it opens something, deletes it otherwise. */
+/* Takes ownership of the event: keeps it if it opens a list or mapping, otherwise deletes it. */
 static hfsad_status scan_event(source *s, scan *sc, yaml_event_t *event)
 {
     hfsad_status status = HFSAD_OK;
@@ -154,8 +154,8 @@ static hfsad_status scan_event(source *s, scan *sc, yaml_event_t *event)
 }
 
 /*
- * libyaml needs time that grows with the square of the nesting and of the anchors, and lets an alias hold itself: so
- * these are refused before it is asked for a document.
+ * The time of libyaml grows with the square of the nesting and of the anchors, and it lets an alias contain itself.
+ * Such texts are refused before libyaml builds a document.
  */
 static hfsad_status scan_text(source *s, const char *text, size_t size)
 {

@@ -1,4 +1,4 @@
-/* A spec as a whole: made, checked across its fields, freed; and the files that it names. */
+/* A spec as a whole: created, checked across its fields, freed; and the files that it names. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/read_file.h"
@@ -74,7 +74,7 @@ bool setting_is_unset(const setting_at *at, const void *base)
     return index == -1;
 }
 
-/* without_data: a file of data is not needed. */
+/* without_data: the key `data` may be missing. */
 static hfsad_status check_required(const hfsad_spec *spec, bool without_data, hfsad_error *err)
 {
     setting_at at;
@@ -94,7 +94,8 @@ static hfsad_status check_required(const hfsad_spec *spec, bool without_data, hf
     return HFSAD_OK;
 }
 
-/* Bounds that another key decides: the range of the row itself is the widest of them. line: as in hfsad_spec.lines. */
+/* Limits that depend on another key; the range of the row itself is the widest of them. line: as in
+ * hfsad_spec.lines. */
 static hfsad_status check_gamma(const hfsad_spec *spec, int line, const char *key, int penalty, double gamma,
                                 hfsad_error *err)
 {
@@ -141,8 +142,8 @@ char *spec_find_start(const hfsad_spec *spec, const char *start)
     return is_start_word(start) ? strdup(start) : spec_find_file(spec, start);
 }
 
-/* A start that is not a file but close to one of the words is a typing error. Any other missing file is reported when
- * it is read. */
+/* A start that is not a file but close to a known word is reported as a typing error. Any other missing file is
+ * reported when it is read. */
 static hfsad_status check_start(const hfsad_spec *spec, hfsad_error *err)
 {
     const char *start = spec->run.start;
@@ -180,14 +181,12 @@ static hfsad_status check_privacy(const hfsad_spec *spec, hfsad_error *err)
         why = "cannot be used with federation.local_seconds: all members of a cohort make the same steps";
     else if (fixed && (spec->features.intercept == INTERCEPT_CLIENT || spec->features.intercept == INTERCEPT_EDGE))
         why = "cannot be used with features.intercept client and edge; use global or none";
-    else if (secure && spec->top.personal == PERSONAL_GROUPS)
-        why = "cannot be used with personal: groups, because the cloud must learn the group of every client";
     else if (secure && spec->privacy.cohort == 1)
         why = "needs privacy.cohort 2 or more: the sum over one client is that client's";
     return why ? error_set(err, HFSAD_ERROR_INPUT, "%s %s", what, why) : HFSAD_OK;
 }
 
-/* What only the links of HFSAD have a meaning for. */
+/* Checks settings that only the links of HFSAD can use. */
 static hfsad_status check_aggregate(const hfsad_spec *spec, hfsad_error *err)
 {
     const char *why = spec->top.aggregate == 0                     ? NULL
@@ -234,7 +233,7 @@ static bool is_longer(const char *list, size_t most)
     return count > most;
 }
 
-/* Several levels or classes. */
+/* Checks several levels or classes. */
 static hfsad_status check_scores(const hfsad_spec *spec, hfsad_error *err)
 {
     double levels[SPEC_LEVELS];
@@ -308,7 +307,7 @@ hfsad_status hfsad_spec_own_loss(hfsad_spec *spec, const hfsad_own_loss *loss, h
     return HFSAD_OK;
 }
 
-/* "base/folder/name", without the parts that are NULL or ".". NULL: no memory. */
+/* "base/folder/name", without parts that are NULL or ".". NULL: no memory. */
 static char *join(const char *base, const char *folder, const char *name)
 {
     return path_join(base && (!folder || folder[0] != '/') ? base : "",
@@ -318,13 +317,13 @@ static char *join(const char *base, const char *folder, const char *name)
 char *spec_find_file(const hfsad_spec *spec, const char *name)
 {
     struct stat about;
-    if (name[0] == '/')
+    if (name[0] == '/' || is_command(name))
         return strdup(name);
     char *beside = join(spec->base, spec->folder, name);
     if (!strcmp(spec->folder, "."))
         return beside;
     char *here = beside ? join(spec->base, NULL, name) : NULL;
-    /* where neither exists, the message names the first */
+    /* if neither exists, the message names the first */
     const bool take = here && stat(beside, &about) != 0 && stat(here, &about) == 0;
     free(take || !here ? beside : here);
     return take || !here ? here : beside;

@@ -1,4 +1,4 @@
-/* The table of settings and how one value of it is read; see table.h. */
+/* The table of settings, and how a value is read; see table.h. */
 #include "spec/table.h"
 
 #include "base/error.h"
@@ -167,7 +167,7 @@ void settings_below(const settings_schema *schema, const char *key, setting_name
 size_t names_nearest(const setting_names *names, const char *name, bool *near)
 {
     size_t best = 0, least = SIZE_MAX;
-    char small[SETTING_KEY_MAX]; /* the known names are in small letters */
+    char small[SETTING_KEY_MAX]; /* the known names are in lower case */
     snprintf(small, sizeof small, "%s", name);
     for (char *p = small; *p; p++)
         *p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
@@ -190,7 +190,7 @@ void names_list(const setting_names *names, char *text, size_t size)
     }
 }
 
-/* strtod in the "C" locale: a program that uses this library may have set one with a decimal comma. */
+/* strtod in the "C" locale, because the calling program may have set a locale with a decimal comma. */
 static double number_read(const char *text, char **end)
 {
     const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -325,7 +325,7 @@ setting_value setting_default(const setting_at *at)
 
 enum { VALUE_SHOWN_MAX = 60 };
 
-static bool refuse(const setting_at *at, const char *text, const char *problem, char *why)
+static bool refuse_value(const setting_at *at, const char *text, const char *problem, char *why)
 {
     char expected[SETTING_TEXT_MAX];
     setting_expected(at, expected, sizeof expected);
@@ -334,7 +334,7 @@ static bool refuse(const setting_at *at, const char *text, const char *problem, 
     return false;
 }
 
-/* strtod takes hexadecimal, "inf" and "nan" as well: only decimal digits may pass. */
+/* strtod also accepts hexadecimal, "inf" and "nan"; only decimal numbers are allowed here. */
 static bool parse_number(const setting_at *at, const char *text, double *number, char *why)
 {
     const char *word = text + strspn(text, "+-.");
@@ -342,13 +342,13 @@ static bool parse_number(const setting_at *at, const char *text, double *number,
     *number = number_read(text, &end);
     if (!strncmp(word, "inf", 3) || !strncmp(word, "Inf", 3) || !strncmp(word, "INF", 3) || !strncmp(word, "nan", 3) ||
         !strncmp(word, "NaN", 3) || !strncmp(word, "NAN", 3))
-        return refuse(at, text, "is not a finite number", why);
+        return refuse_value(at, text, "is not a finite number", why);
     if (*end || end == text || text[strspn(text, "0123456789+-.eE")])
-        return refuse(at, text, "is not a number", why);
+        return refuse_value(at, text, "is not a number", why);
     if (!isfinite(*number))
-        return refuse(at, text, "is too large for a number", why);
+        return refuse_value(at, text, "is too large for a number", why);
     const interval range = interval_read(at->row->range);
-    return interval_has(&range, *number) || refuse(at, text, "is out of range", why);
+    return interval_has(&range, *number) || refuse_value(at, text, "is out of range", why);
 }
 
 static bool parse_whole(const setting_at *at, const char *text, int64_t *whole, char *why)
@@ -357,7 +357,7 @@ static bool parse_whole(const setting_at *at, const char *text, int64_t *whole, 
     if (!parse_number(at, text, &number, why))
         return false;
     if (number != floor(number))
-        return refuse(at, text, "is not a whole number", why);
+        return refuse_value(at, text, "is not a whole number", why);
     /* Beyond 2^53 a double is not exact; plain digits are read exactly. */
     *whole = (int64_t)number;
     if (text[strspn(text, "0123456789")])
@@ -365,7 +365,7 @@ static bool parse_whole(const setting_at *at, const char *text, int64_t *whole, 
     errno = 0;
     const long long exact = strtoll(text, NULL, 10);
     if (errno || exact != *whole)
-        return refuse(at, text, "is out of range", why);
+        return refuse_value(at, text, "is out of range", why);
     return true;
 }
 
@@ -384,7 +384,7 @@ static bool parse_choice(const setting_at *at, const char *text, int *index, cha
     if (synonym)
         nearest = synonym;
     else if (!near)
-        return refuse(at, text, "is not known", why);
+        return refuse_value(at, text, "is not known", why);
     snprintf(why, SETTING_WHY_MAX, "'%.*s%s' is not known; did you mean '%s'? (expected %s)", VALUE_SHOWN_MAX, text,
              strlen(text) > VALUE_SHOWN_MAX ? "..." : "", nearest, expected);
     return false;
@@ -397,7 +397,7 @@ static bool parse_flag(const setting_at *at, const char *text, int *flag, char *
         for (size_t i = 0; i < COUNT(words[0]); i++)
             if (!strcasecmp(text, words[*flag][i]))
                 return true;
-    return refuse(at, text, "is neither true nor false", why);
+    return refuse_value(at, text, "is neither true nor false", why);
 }
 
 bool setting_parse(const setting_at *at, const char *text, bool plain, setting_value *value, char *why)
@@ -405,7 +405,7 @@ bool setting_parse(const setting_at *at, const char *text, bool plain, setting_v
     const setting_type type = at->row->type;
     if ((plain || type != SETTING_TEXT) && takes_none(at) && !strcmp(text, "none")) {
         *value = setting_unset(at->row);
-        if (at->schema->inherits && type == SETTING_REAL) /* a bound taken away, where unset would inherit it */
+        if (at->schema->inherits && type == SETTING_REAL) /* a lifted limit; unset would inherit it */
             value->real = INFINITY;
         return true;
     }
@@ -439,7 +439,7 @@ bool setting_allows(const setting_at *at, setting_value value)
         const interval range = interval_read(at->row->range);
         if (real ? isnan(value.real) : value.whole == -1)
             return true;
-        if (real && isinf(value.real)) /* a bound taken away */
+        if (real && isinf(value.real)) /* a lifted limit */
             return value.real > 0 && at->schema->inherits && takes_none(at);
         return interval_has(&range, real ? value.real : (double)value.whole);
     }

@@ -1,25 +1,30 @@
 /*
- * exp and log by additions, multiplications and one division, in this order and without fused steps: the bits are the
- * same on every processor and on a device, and do not depend on a library. Both are within 1.2 units in the last place
- * (tests/test_exp_log.c). The iterations of the losses with an exponential use them; values and figures use libm.
+ * exp, log, log1p and the cosine by additions, multiplications and divisions, in this order and without fused steps:
+ * the bits are the same on every processor and on a device, and do not depend on a library. tests/test_exp_log.c bounds
+ * their errors. The losses with an exponential use them, and so do the draws of normal numbers.
  */
-#ifndef HFSAD_MATH_EXP_LOG_H
-#define HFSAD_MATH_EXP_LOG_H
-
-#include "math/loss_kind.h"
+#ifndef HFSAD_BASE_EXP_LOG_H
+#define HFSAD_BASE_EXP_LOG_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-LOSS_FN double double_of_bits(uint64_t bits)
+#if defined(__CUDACC__)
+#define SAME_FN static inline __host__ __device__
+#else
+#define SAME_FN static inline __attribute__((unused))
+#endif
+
+SAME_FN double double_of_bits(uint64_t bits)
 {
     double v;
     memcpy(&v, &bits, sizeof v);
     return v;
 }
 
-LOSS_FN uint64_t bits_of_double(double v)
+SAME_FN uint64_t bits_of_double(double v)
 {
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
@@ -28,7 +33,7 @@ LOSS_FN uint64_t bits_of_double(double v)
 
 /* x = (64 n + j) log(2)/64 + r, |r| <= log(2)/128, and exp(x) = 2^n 2^(j/64) exp(r) with a polynomial for exp(r) - 1.
  */
-LOSS_FN double same_exp(double x)
+SAME_FN double same_exp(double x)
 {
     static const double power[64] = {
         0x1.0000000000000p+0, 0x1.02c9a3e778061p+0, 0x1.059b0d3158574p+0, 0x1.0874518759bc8p+0, 0x1.0b5586cf9890fp+0,
@@ -62,7 +67,7 @@ LOSS_FN double same_exp(double x)
 }
 
 /* x = 2^e m, m from sqrt(1/2) to sqrt(2), and log m = 2 (f + f^3/3 + f^5/5 + ...), f = (m - 1)/(m + 1). */
-LOSS_FN double same_log(double x)
+SAME_FN double same_log(double x)
 {
     if (!(x > 0) || !(x < INFINITY))
         return x == 0 ? -INFINITY : x > 0 ? x : NAN;
@@ -73,8 +78,39 @@ LOSS_FN double same_log(double x)
     const double d = m - 1, f = d / (m + 1), s = f * f, s5 = (s * s) * (s * s) * s;
     const double low = 1.0 / 3 + s * (1.0 / 5 + s * (1.0 / 7 + s * (1.0 / 9 + s * (1.0 / 11))));
     const double high = 1.0 / 13 + s * (1.0 / 15 + s * (1.0 / 17 + s * (1.0 / 19 + s * (1.0 / 21))));
-    const double rest = f * (2 * s * (low + s5 * high) - d); /* 2 f = d - f d, of which d is exact */
+    const double rest = f * (2 * s * (low + s5 * high) - d); /* 2 f = d - f d, where d is exact */
     return turns * 0x1.62e42fefa3000p-1 + (d + (rest + turns * 0x1.3de6af278ece6p-42));
+}
+
+/* log(1 + x) for x > -1: log(u) x / (u - 1) with u the rounded 1 + x, whose error the quotient takes out. */
+SAME_FN double same_log1p(double x)
+{
+    const double u = 1 + x;
+    return u == 1 || !(u < INFINITY) ? x : same_log(u) * (x / (u - 1));
+}
+
+/* cos(2 pi u) for u from 0 to 1: u less the nearest quarter, which is exact, and the series of cos or sin. */
+SAME_FN double same_cos_turns(double u)
+{
+    const int quarter = (int)(4 * u + 0.5);
+    const double x = (u - 0.25 * quarter) * 6.283185307179586476925, s = x * x;
+    if (quarter % 2 == 0) {
+        const double rest =
+            1.0 / 24 -
+            s * (1.0 / 720 -
+                 s * (1.0 / 40320 - s * (1.0 / 3628800 - s * (1.0 / 479001600 -
+                                                              s * (1.0 / 87178291200 - s * (1.0 / 20922789888000))))));
+        const double value = 1 - (0.5 * s - (s * s) * rest);
+        return quarter == 2 ? -value : value;
+    }
+    const double rest =
+        1.0 / 6 -
+        s * (1.0 / 120 -
+             s * (1.0 / 5040 - s * (1.0 / 362880 - s * (1.0 / 39916800 -
+                                                        s * (1.0 / 6227020800 - s * (1.0 / 1307674368000 -
+                                                                                     s * (1.0 / 355687428096000)))))));
+    const double value = x - x * s * rest;
+    return quarter == 1 ? -value : value;
 }
 
 #endif

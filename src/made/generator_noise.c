@@ -1,5 +1,5 @@
 /* Noise laws; see generator_noise.h. */
-#include "lab/generator_noise.h"
+#include "made/generator_noise.h"
 
 #include "base/rng.h"
 

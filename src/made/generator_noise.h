@@ -1,9 +1,9 @@
 /*
- * Noise of the generated regressions: laws that are symmetric about 0, their quantiles to machine precision, and draws
- * that are functions of (key, number of the draw).
+ * Noise of the generated regressions: distributions that are symmetric about 0, their quantiles to machine precision,
+ * and draws that are functions of (key, number of the draw).
  */
-#ifndef HFSAD_LAB_GENERATOR_NOISE_H
-#define HFSAD_LAB_GENERATOR_NOISE_H
+#ifndef HFSAD_MADE_GENERATOR_NOISE_H
+#define HFSAD_MADE_GENERATOR_NOISE_H
 
 #include <stdint.h>
 
@@ -12,7 +12,7 @@ typedef enum { NOISE_GAUSSIAN, NOISE_STUDENT, NOISE_MIXTURE, NOISE_LAPLACE, NOIS
 
 typedef struct {
     noise_kind kind;
-    double scale;         /* factor of the standard law, >= 0 */
+    double scale;         /* factor of the standard distribution, >= 0 */
     double df;            /* student: degrees of freedom, from 0.5 to 1000 */
     double share, factor; /* mixture: N(0, 1), and with this probability N(0, factor^2) */
 } noise_law;

@@ -15,11 +15,11 @@
  * Every draw is a function of (seed, name of the client, counter): a client's rows do not depend on the number of other
  * clients or rows. Only the choice of the minority depends on the number of candidates.
  */
-#ifndef HFSAD_LAB_GENERATOR_POPULATION_H
-#define HFSAD_LAB_GENERATOR_POPULATION_H
+#ifndef HFSAD_MADE_GENERATOR_POPULATION_H
+#define HFSAD_MADE_GENERATOR_POPULATION_H
 
-#include "lab/generator.h"
-#include "lab/generator_noise.h"
+#include "made/generator.h"
+#include "made/generator_noise.h"
 
 typedef enum { TASK_REGRESSION, TASK_CLASSIFICATION, TASK_COUNTS } population_task;
 typedef enum { MINORITY_BY_CLIENT, MINORITY_BY_EDGE } minority_spread;
@@ -48,28 +48,27 @@ typedef enum { ROWS_TRAIN, ROWS_TEST } population_part;
 
 typedef struct population population;
 
-/* Clients, or edges, in the minority. Must be groups - 1 at least, and not all of them, where groups > 1. */
+/* Number of clients, or edges, in the minority. If groups > 1, it must be at least groups - 1 and not all of them. */
 size_t population_minority(const population_law *law);
 
-/* Fails without memory, and if there are so few models at this distance that two groups are equal. */
+/* Fails without memory, and if two groups would have equal models because there are too few models at this distance. */
 hfsad_status population_create(population **p, const population_law *law, hfsad_error *err);
 void population_free(population *p);
 
-/* Groups and clients count from 0 here; the group 0 is the majority. */
+/* Groups and clients count from 0 here; group 0 is the majority. */
+size_t population_features(const population *p);
 const double *population_truth(const population *p, size_t group);
 size_t population_group(const population *p, size_t client);
 size_t population_edge(const population *p, size_t client);
 double population_intercept(const population *p, size_t edge);
 
-/* The rows first … first + count - 1 of a client: x has count * M numbers, row by row, y has count. Any thread may ask.
- */
+/* Rows first … first + count - 1 of a client: x has count * M numbers, row by row, y has count. Any thread may call
+ * this. */
 void population_fill(const population *p, size_t client, population_part part, size_t first, size_t count, double *x,
                      double *y);
 /* Passes this number of rows of every client, named edge1, … and client1, … across the federation. HFSAD_OK also if
  * `use` stopped early. */
 hfsad_status population_rows(const population *p, population_part part, size_t rows, row_use use, void *context,
                              hfsad_error *err);
-/* The same as a data set. */
-hfsad_status population_dataset(const population *p, population_part part, size_t rows, dataset **d, hfsad_error *err);
 
 #endif

@@ -1,8 +1,9 @@
 /* The data of the paper's experiment; see generator.h. */
-#include "lab/generator.h"
+#include "made/generator.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "made/draws.h"
 #include "math/dot.h"
 
 #include <math.h>
@@ -22,7 +23,7 @@ phase_retrieval phase_retrieval_paper(void)
 
 size_t kept_count(double ratio, size_t M)
 {
-    /* 0.07 * 100 is slightly above 7 in binary; 7 is meant. */
+    /* 0.07 * 100 is slightly above 7 in binary; the user means 7. */
     const size_t kept = (size_t)ceil(ratio * (double)M - 1e-9 * (double)M);
     return kept < 1 ? 1 : kept > M ? M : kept;
 }
@@ -34,7 +35,7 @@ double noise_scale(size_t n, double sum, double snr_db)
 
 double noise_draw(double scale, double pick, double u)
 {
-    return -log(u) * scale * (pick < USUAL ? 1 : SLOWER);
+    return -same_log(u) * scale * (pick < USUAL ? 1 : SLOWER);
 }
 
 static rng draws_of(const phase_retrieval *g, const char *what, size_t number, const char *part)
@@ -55,13 +56,16 @@ void support_draw(rng r, size_t kept, size_t M, size_t *index, double *keep)
         keep[index[i]] = 1;
 }
 
-/* N(0, I) on the coordinates to keep. All are drawn, so that the values do not depend on which are kept. */
-static void draw_row(rng r, size_t M, const double *keep, double *row)
+void phase_retrieval_support(const phase_retrieval *g, size_t l, size_t *index, double *keep)
 {
-    for (size_t m = 0; m < M; m++) {
-        const double value = rng_next_normal(&r);
-        row[m] = keep[m] != 0 ? value : 0;
-    }
+    support_draw(draws_of(g, "edge", l, "/support"), kept_count(g->keep_x, g->features), g->features, index, keep);
+}
+
+double phase_retrieval_observe(const phase_retrieval *g, size_t number, double s, double scale)
+{
+    rng r = draws_of(g, "client", number, "/noise");
+    const double pick = rng_next_uniform(&r), u = rng_next_uniform(&r);
+    return s * s + noise_draw(scale, pick, u);
 }
 
 typedef struct {
@@ -81,17 +85,16 @@ static void each_observation(const phase_retrieval *g, room *r, void *context,
     const size_t per_edge = g->clients * rows_of(g);
     bool more = true;
     for (size_t l = 1; l <= g->edges && more; l++) {
-        support_draw(draws_of(g, "edge", l, "/support"), kept_count(g->keep_x, g->features), g->features, r->index,
-                     r->keep);
+        phase_retrieval_support(g, l, r->index, r->keep);
         for (size_t i = 1; i <= per_edge && more; i++) {
             const size_t number = (l - 1) * per_edge + i;
-            draw_row(draws_of(g, "client", number, ""), g->features, r->keep, r->row);
+            draw_masked(draws_of(g, "client", number, "").key, g->features, r->keep, r->row, 1);
             more = use(context, l, number, r->row);
         }
     }
 }
 
-/* The noise level needs all <x,w> before the first y, so the rows are drawn twice rather than kept. */
+/* The noise level needs all <x,w> before the first y, so the rows are drawn twice instead of kept. */
 typedef struct {
     const phase_retrieval *g;
     const double *truth;
@@ -112,13 +115,11 @@ static bool add_square(void *context, size_t edge, size_t number, const double *
 static bool give_observation(void *context, size_t edge, size_t number, const double *x)
 {
     const making *k = context;
-    rng r = draws_of(k->g, "client", number, "/noise");
-    const double pick = rng_next_uniform(&r), u = rng_next_uniform(&r);
     const double s = dot8(k->g->features, x, k->truth);
     char path[32], name[32];
     snprintf(path, sizeof path, "edge%zu", edge);
     snprintf(name, sizeof name, "client%zu", (number - 1) / rows_of(k->g) + 1);
-    const generated_row row = {path, name, s * s + noise_draw(k->scale, pick, u), x};
+    const generated_row row = {path, name, phase_retrieval_observe(k->g, number, s, k->scale), x};
     return k->use(k->context, &row);
 }
 
@@ -137,14 +138,30 @@ static void room_free(room *r)
     free(r->index);
 }
 
+static void draw_truth(const phase_retrieval *g, room *r, double *truth)
+{
+    const size_t M = g->features;
+    support_draw(draws_of(g, "w", 0, "/support"), kept_count(g->keep_w, M), M, r->index, r->keep);
+    draw_masked(draws_of(g, "w", 0, "").key, M, r->keep, truth, 1);
+}
+
+hfsad_status phase_retrieval_truth(const phase_retrieval *g, double *truth, hfsad_error *err)
+{
+    room r;
+    const hfsad_status status = room_make(&r, g->features, err);
+    if (!status)
+        draw_truth(g, &r, truth);
+    room_free(&r);
+    return status;
+}
+
 hfsad_status phase_retrieval_prepare(const phase_retrieval *g, double *truth, double *scale, hfsad_error *err)
 {
     const size_t M = g->features;
     room r;
     const hfsad_status status = room_make(&r, M, err);
     if (!status) {
-        support_draw(draws_of(g, "w", 0, "/support"), kept_count(g->keep_w, M), M, r.index, r.keep);
-        draw_row(draws_of(g, "w", 0, ""), M, r.keep, truth);
+        draw_truth(g, &r, truth);
         making k = {.g = g, .truth = truth};
         each_observation(g, &r, &k, add_square);
         *scale = noise_scale(g->edges * g->clients * rows_of(g), k.sum, g->snr_db);
@@ -164,39 +181,4 @@ hfsad_status phase_retrieval_rows(const phase_retrieval *g, const double *truth,
     }
     room_free(&r);
     return status;
-}
-
-hfsad_status row_collector_begin(row_collector *c, size_t features, hfsad_error *err)
-{
-    *c = (row_collector){.err = err};
-    return dataset_builder_create(&c->builder, features, err);
-}
-
-bool row_collect(void *context, const generated_row *row)
-{
-    row_collector *c = context;
-    c->status = dataset_builder_add(c->builder, row->edge, row->client, row->y, row->x, NULL, 0, c->err);
-    return c->status == HFSAD_OK;
-}
-
-hfsad_status row_collector_end(row_collector *c, hfsad_status status, dataset **d)
-{
-    if (!status)
-        status = c->status;
-    if (!status)
-        return dataset_builder_finish(c->builder, d, c->err);
-    dataset_builder_free(c->builder);
-    return status;
-}
-
-hfsad_status phase_retrieval_generate(const phase_retrieval *g, dataset **d, double *truth, hfsad_error *err)
-{
-    double scale;
-    row_collector c;
-    hfsad_status status = phase_retrieval_prepare(g, truth, &scale, err);
-    if (!status)
-        status = row_collector_begin(&c, g->features, err);
-    if (status)
-        return status;
-    return row_collector_end(&c, phase_retrieval_rows(g, truth, scale, row_collect, &c, err), d);
 }

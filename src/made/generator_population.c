@@ -1,8 +1,9 @@
 /* Clients with many rows; see generator_population.h. */
-#include "lab/generator_population.h"
+#include "made/generator_population.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "made/draws.h"
 #include "math/dot.h"
 
 #include <assert.h>
@@ -43,7 +44,7 @@ static double random_sign(rng *r)
     return rng_next_uniform(r) < 0.5 ? -1 : 1;
 }
 
-/* Bounded away from 0, so that it is a matter of the data and not of luck whether the support can be found. */
+/* Bounded away from 0, so that the support can be found in every data set. */
 static void draw_majority(const population_law *law, room *s, double *w)
 {
     rng r = draws_of(law, "group", 1, "/values");
@@ -116,7 +117,7 @@ static unsigned char other_group(const population_law *law, size_t *turn)
     return (unsigned char)(1 + (*turn)++ % (law->groups - 1));
 }
 
-/* The first l edges have their share of the clients, rounded, for every l: spread evenly, whatever the rounding. */
+/* For every l, the first l edges have their rounded share of the clients: the minority is spread evenly. */
 static void choose_clients(population *p, size_t *index)
 {
     const population_law *law = &p->law;
@@ -146,7 +147,7 @@ static void choose_edges(population *p, size_t *index)
         memset(p->group + index[i] * law->clients, other_group(law, &turn), law->clients);
 }
 
-static hfsad_status set_up(population *p, hfsad_error *err)
+static hfsad_status set_up_population(population *p, hfsad_error *err)
 {
     const population_law *law = &p->law;
     const bool by_edge = law->minority_by == MINORITY_BY_EDGE;
@@ -176,7 +177,7 @@ hfsad_status population_create(population **p, const population_law *law, hfsad_
         return error_memory(err, sizeof **p, "the generator");
     (*p)->law = *law;
     (*p)->offset = law->task == TASK_REGRESSION ? noise_quantile(&law->noise, law->tau) : 0;
-    const hfsad_status status = set_up(*p, err);
+    const hfsad_status status = set_up_population(*p, err);
     if (status) {
         population_free(*p);
         *p = NULL;
@@ -191,6 +192,11 @@ void population_free(population *p)
     free(p->truth);
     free(p->group);
     free(p);
+}
+
+size_t population_features(const population *p)
+{
+    return p->law.features;
 }
 
 const double *population_truth(const population *p, size_t group)
@@ -237,21 +243,12 @@ static client_source source_of(const population *p, size_t client, population_pa
     };
 }
 
-/* A stationary autoregression along the features has the covariances rho^|i-j|. */
 static void draw_features(const population_law *law, const client_source *s, size_t row, double *x)
 {
-    const size_t M = law->features;
-    const double fresh = sqrt((1 - law->rho) * (1 + law->rho));
-    rng r = {s->features, 2 * M * row}, centre = {s->centre, 0};
-    double last = rng_next_normal(&r);
-    x[0] = last;
-    for (size_t m = 1; m < M; m++)
-        x[m] = last = law->rho * last + fresh * rng_next_normal(&r);
-    for (size_t m = 0; m < M && law->shift > 0; m++)
-        x[m] += law->shift * rng_next_normal(&centre);
+    draw_correlated(s->features, row, s->centre, law->features, law->rho, law->shift, x, 1);
 }
 
-/* The Poisson number of this mean at the quantile of a normal number; from 500 on the normal law is near enough. */
+/* The Poisson quantile of this mean at the level of a normal number; from 500 on, the normal approximation is used. */
 static double count_at(double mean, double normal)
 {
     static const double near_normal = 500;
@@ -313,13 +310,4 @@ hfsad_status population_rows(const population *p, population_part part, size_t r
     }
     free(x);
     return HFSAD_OK;
-}
-
-hfsad_status population_dataset(const population *p, population_part part, size_t rows, dataset **d, hfsad_error *err)
-{
-    row_collector c;
-    const hfsad_status status = row_collector_begin(&c, p->law.features, err);
-    if (status)
-        return status;
-    return row_collector_end(&c, population_rows(p, part, rows, row_collect, &c, err), d);
 }
