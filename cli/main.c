@@ -116,6 +116,9 @@ int main(int argc, char **argv)
     /* A file size limit and a closed pipe then appear as write errors, which are handled. */
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
+    /* Each line is one write: the processes of `up` share the stream, and their lines must not mix. */
+    static char line[8192];
+    setvbuf(stderr, line, _IOLBF, sizeof line);
     if (argc < 2) {
         print_usage(stderr);
         return CLI_WRONG;

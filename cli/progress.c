@@ -130,8 +130,10 @@ void progress_draw(progress *p, uint64_t done, const char *detail)
 
 void progress_end(progress *p)
 {
-    if (p->drawn)
+    if (p->drawn) {
         fputs("\r\033[K", stderr);
+        fflush(stderr);
+    }
     p->drawn = false;
     p->quiet = true;
 }

@@ -40,4 +40,15 @@ rounds 3 3 run.cost.cloud_round=50
 expect_line 2 run d/spec.yaml --set run.cost.edge_round=0 --out given
 says 'run.cost.edge_round'
 
+# Processes share stderr: a message is one write, so that two messages do not mix. A packet of the socket is one write.
+python3 - "$HFSAD" <<'PYTHON' || fail "a message is written in pieces"
+import socket, subprocess, sys
+for arguments in (["run", "missing.yaml"], ["runn"], ["settings", "--mardown"]):
+    reader, writer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    assert subprocess.run([sys.argv[1], *arguments], stderr=writer).returncode == 2
+    writer.close()
+    packets = list(iter(lambda: reader.recv(1 << 16), b""))
+    assert len(packets) == 1 and packets[0].count(b"\n") == 1 and packets[0].endswith(b"\n"), packets
+PYTHON
+
 finish
