@@ -58,15 +58,14 @@ void bounds_reach(node *n)
 /* false: one of the numbers is not within `within` of sigma w, or of 0 if w is NULL. */
 static bool all_within(const double *u, const double *w, size_t M, double sigma, double within)
 {
-    size_t beyond = 0;
-    double farthest = 0, sum = 0; /* sum: not finite if a number is not */
-    for (size_t m = 0; m < M; m++) {
-        const double away = fabs(u[m] - (w ? sigma * w[m] : 0));
-        farthest = away > farthest ? away : farthest;
-        sum += u[m];
-    }
-    if (farthest <= within && isfinite(sum)) /* nearly always: the slack is not needed */
+    size_t beyond = !(within <= DBL_MAX); /* below such a limit all numbers are finite */
+    for (size_t m = 0; w && m < M; m++)   /* without a branch and a sum, so that it is vector code */
+        beyond |= !(fabs(u[m] - sigma * w[m]) <= within);
+    for (size_t m = 0; !w && m < M; m++)
+        beyond |= !(fabs(u[m]) <= within);
+    if (!beyond) /* nearly always: the slack is not needed */
         return true;
+    beyond = 0;
     for (size_t m = 0; m < M; m++) {
         const double centre = w ? sigma * w[m] : 0;
         beyond += !(fabs(u[m] - centre) <= within + slack * (fabs(u[m]) + fabs(centre)) && fabs(u[m]) <= DBL_MAX);
