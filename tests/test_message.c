@@ -238,7 +238,7 @@ static void damaged_frames_are_refused(void **state)
 static void words_travel_as_they_are(void **state)
 {
     uint64_t words[] = {UINT64_MAX, UINT64_C(0x7ff0000000000001), 5}, got[3];
-    message m = {MESSAGE_UP, 1, 2, 3, 4, 5, 3, (double *)(void *)words, true, {0}, false}, out;
+    message m = {MESSAGE_UP, 1, 2, 3, 4, 5, 3, (double *)(void *)words, true, {0}, false, false}, out;
     unsigned char frame[84];
     size_t size;
     (void)state;
@@ -277,7 +277,7 @@ static void well_formed_lies_are_refused(void **state)
         {"another value", 71, 0xff, MESSAGE_FAULT_VALUE},
     };
     double values[] = {0x1.fp1023, -0x1.fp1023}, got[2]; /* one bit more and they are no numbers */
-    const message m = {MESSAGE_UP, 1, 2, 3, 4, 0x1.fp1023, 2, values, false, {0}, false};
+    const message m = {MESSAGE_UP, 1, 2, 3, 4, 0x1.fp1023, 2, values, false, {0}, false, false};
     (void)state;
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         unsigned char frame[76];
@@ -298,7 +298,7 @@ static void well_formed_lies_are_refused(void **state)
 static void what_cannot_be_sent(void **state)
 {
     double values[] = {1, NAN};
-    message m = {MESSAGE_UP, 1, 2, 3, 4, 5, 2, values, false, {0}, false};
+    message m = {MESSAGE_UP, 1, 2, 3, 4, 5, 2, values, false, {0}, false, false};
     unsigned char frame[76];
     size_t size;
     (void)state;
@@ -332,7 +332,7 @@ static void differences(void **state)
         before[i] = rng_next_normal(&r);
         values[i] = before[i] + 1e-9 * rng_next_normal(&r);
     }
-    message m = {MESSAGE_DOWN, 1, 2, 12, 4, 5, BIG, values, false, {0}, false}, out;
+    message m = {MESSAGE_DOWN, 1, 2, 12, 4, 5, BIG, values, false, {0}, false, false}, out;
     message_reference reference = {11, BIG, before}, other = reference;
     message_head head;
     assert_int_equal(message_encode(c, &m, WIRE_DELTA, &reference, frame, &size), 0);
