@@ -58,11 +58,11 @@ void bounds_reach(node *n)
 /* false: one of the numbers is not within `within` of sigma w, or of 0 if w is NULL. */
 static bool all_within(const double *u, const double *w, size_t M, double sigma, double within)
 {
-    size_t beyond = (size_t)!(within <= DBL_MAX); /* below such a limit all numbers are finite */
-    for (size_t m = 0; w && m < M; m++)   /* without a branch and a sum, so that it is vector code */
-        beyond |= (size_t)!(fabs(u[m] - sigma * w[m]) <= within);
+    int beyond = !(within <= DBL_MAX);  /* below such a limit all numbers are finite */
+    for (size_t m = 0; w && m < M; m++) /* without a branch and a sum, so that it is vector code */
+        beyond |= !(fabs(u[m] - sigma * w[m]) <= within);
     for (size_t m = 0; !w && m < M; m++)
-        beyond |= (size_t)!(fabs(u[m]) <= within);
+        beyond |= !(fabs(u[m]) <= within);
     if (!beyond) /* nearly always: the slack is not needed */
         return true;
     beyond = 0;
