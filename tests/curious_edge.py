@@ -26,7 +26,7 @@ def questions():
     yield 302, 8, 0, M, [1.0] + unit(0)
     yield 303, 1, 1, 5, [0.5]  # the scale, once more
     yield 1, 1, 1, 5, [0.25]  # ... in the place of one that was answered
-    for kind in list(range(19)) + [100] + list(range(103, 124)) + list(range(135, 142)):  # every number of docs/audit.md
+    for kind in list(range(19)) + [100] + list(range(103, 126)) + list(range(135, 142)):  # every number of docs/audit.md
         sizes = {1: (1, 5, [0.5]), 12: (0, 1 + 2 * M, [0.0] * (1 + M)), 100: (2, 1, [])}
         polish = (1, {108: M * (M + 1) // 2, 105: M + 5, 117: M + 4}.get(kind, 1), [1.0, 1.0, 1.0, 0.0, 0.0] + unit(0))
         most, sums, values = sizes.get(kind, polish if 103 <= kind < 135 else (0, M + 1, unit(0)))

@@ -5,7 +5,9 @@
  */
 #include "solutions.h"
 
+#include "core/kernels.h"
 #include "polish/polish.h"
+#include "polish/squares.h"
 #include "run/handle.h"
 
 #define SEED(s) (unsigned long long)(s)
@@ -439,6 +441,10 @@ static void answers_fit_together(void **state)
                          dot(v, d), slope, v[M + POLISH_GAP]);
             q = (polish_question){POLISH_HESSIAN, 0.7, 0.3, w, NULL, 0, 0};
             ask_crowd(c, &q, h);
+            q.kind = POLISH_SQUARES; /* of the parabola */
+            ask_crowd(c, &q, g);
+            for (size_t m = 0; m < M * (M + 1) / 2; m++)
+                h[m] += 2 * 0.3 * g[m];
             q = (polish_question){POLISH_PRODUCT, 0.7, 0.3, d, NULL, 0, 0};
             ask_crowd(c, &q, g);
             q = (polish_question){POLISH_DIAGONAL, 0.7, 0.3, w, NULL, 0, 0};
@@ -494,11 +500,46 @@ static void lanes_fit_together(void **state)
     }
 }
 
+/* Squares of several rows at once have the bits of one after the other, whatever the instructions: each a term of its
+ * own, or a client's sum, and also some lines only. */
+static void squares_together(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"plain", "avx2", "avx512"};
+    crowd *c = make_crowd(3, losses[0]);
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        for (size_t count = 1; count <= SQUARES_ROWS && kernels_choose(names[n]); count++) {
+            double each[LONGEST], sum[LONGEST] = {0}, terms[LONGEST], added[LONGEST], line[M];
+            const client_rows rows = client_of(c, 1).rows;
+            square_rows s = {.M = M}, t;
+            for (size_t i = 0; i < LONGEST; i++)
+                each[i] = terms[i] = added[i] = 0.1 * (double)i;
+            for (size_t r = 0; r < count; r++) {
+                s.x[s.count] = rows.x + r * M;
+                s.factor[s.count++] = 0.3 + (double)r / 7;
+                polish_add_square(&rows, r, s.factor[r], each);
+                polish_add_square(&rows, r, s.factor[r], sum);
+            }
+            t = s;
+            squares_add(&t, 0, M / 2, terms);
+            t = s;
+            squares_add(&t, M / 2, M, terms);
+            assert_memory_equal(terms, each, sizeof each);
+            assert_int_equal(t.count, 0);
+            squares_add_sum(&s, 0, M, line, added);
+            for (size_t i = 0; i < LONGEST; i++)
+                each[i] = 0.1 * (double)i + sum[i];
+            assert_memory_equal(added, each, sizeof each);
+        }
+    kernels_choose(NULL);
+    free_crowd(c);
+}
+
 /* The rows one by one as clients: answers added at once have the bits of answers that are added up. */
 static void added_answers(void **state)
 {
     (void)state;
-    static const polish_kind kinds[] = {POLISH_VALUE, POLISH_HESSIAN, POLISH_SEARCH};
+    static const polish_kind kinds[] = {POLISH_VALUE, POLISH_HESSIAN, POLISH_SEARCH, POLISH_SQUARES};
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
         crowd *c = make_crowd(i + 1, losses[i]);
         rng r = {rng_key(i, rng_stream("added")), 0};
@@ -613,7 +654,7 @@ int main(void)
         cmocka_unit_test(convex_losses),           cmocka_unit_test(smooth_losses_with_kinks),
         cmocka_unit_test(concave_prior),           cmocka_unit_test(phase_retrieval),
         cmocka_unit_test(leaves_the_run_alone),    cmocka_unit_test(refusals),
-        cmocka_unit_test(threads_change_no_bit),
+        cmocka_unit_test(squares_together),        cmocka_unit_test(threads_change_no_bit),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

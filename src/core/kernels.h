@@ -91,6 +91,8 @@ typedef struct {
     void (*add_scaled)(size_t M, double factor, const double *x, double *y);
     /* y += the sum of factors[i] times four vectors that are `stride` numbers apart */
     void (*add4)(size_t M, const double *factors, const double *x, size_t stride, double *y);
+    /* y += factors[i] x[i], i = 0, 1, ... one after the other, each product rounded before it is added */
+    void (*add_terms)(size_t M, size_t count, const double *factors, const double *const *x, double *y);
 } kernel_table;
 
 const kernel_table *kernels(void);

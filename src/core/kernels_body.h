@@ -467,4 +467,5 @@ const kernel_table KERNELS = {
     .dot4 = linear_dot4,
     .add_scaled = linear_add,
     .add4 = linear_add4,
+    .add_terms = linear_add_terms,
 };

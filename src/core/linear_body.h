@@ -46,6 +46,29 @@ static void linear_add(size_t M, double factor, const double *x, double *y)
         row_store(y, vec_fma(f, row_load(x, m, M), row_load(y, m, M)), m, M);
 }
 
+/* Not fused: the products are terms of their own, which others may have rounded before they are added. */
+static void linear_add_terms(size_t M, size_t count, const double *factors, const double *const *x, double *y)
+{
+    if (count == 8) {
+        vec f[8];
+        for (size_t i = 0; i < 8; i++)
+            f[i] = vec_set(factors[i]);
+        for (size_t m = 0; m < M; m += VEC_LANES) {
+            vec at = row_load(y, m, M);
+            for (size_t i = 0; i < 8; i++)
+                at = vec_add(at, vec_mul(f[i], row_load(x[i], m, M)));
+            row_store(y, at, m, M);
+        }
+        return;
+    }
+    for (size_t m = 0; m < M; m += VEC_LANES) {
+        vec at = row_load(y, m, M);
+        for (size_t i = 0; i < count; i++)
+            at = vec_add(at, vec_mul(vec_set(factors[i]), row_load(x[i], m, M)));
+        row_store(y, at, m, M);
+    }
+}
+
 /* y += the sum of factors[i] times four vectors that are `stride` numbers apart. */
 static void linear_add4(size_t M, const double *factors, const double *x, size_t stride, double *y)
 {

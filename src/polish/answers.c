@@ -5,6 +5,7 @@
 #include "polish/chosen.h"
 #include "polish/score_answers.h"
 #include "polish/softmax_answers.h"
+#include "polish/squares.h"
 #include "polish/star_client.h"
 
 #include <string.h>
@@ -74,7 +75,7 @@ static row_part phase_part(double c, double y, double s, double a, double t, con
     p.envelope += bend / 2 * away * away;
     p.model += bend / 2 * away * away;
     p.slope = factor * p.slope + bend * away;
-    p.bend = factor * factor * p.bend + bend;
+    p.bend = factor * factor * p.bend; /* without that of the parabola: POLISH_SQUARES */
     p.loss = c * fabs(y - s * s);
     return p;
 }
@@ -252,19 +253,24 @@ static void answer_scales(const polish_client *o, const polish_question *q, doub
     }
 }
 
+/* With phase retrieval's parabola, which is the same for all rows. */
+static double whole_bend(const polish_client *o, const polish_question *q, size_t r)
+{
+    return o->bend[r] + (loss_kind_of(o->loss)->majorised ? 2 * q->beta * weight_of(o, r) : 0);
+}
+
 static void answer_diagonal(const polish_client *o, const polish_question *q, double *answer)
 {
-    (void)q;
     for (size_t r = 0; r < o->rows.count; r++)
-        if (o->bend[r] > 0)
-            row_add_squares(&o->rows, r, o->bend[r], answer);
+        if (whole_bend(o, q, r) > 0)
+            row_add_squares(&o->rows, r, whole_bend(o, q, r), answer);
 }
 
 static void answer_product(const polish_client *o, const polish_question *q, double *answer)
 {
     for (size_t r = 0; r < o->rows.count; r++)
-        if (o->bend[r] > 0)
-            row_add(&o->rows, r, o->bend[r] * row_dot(&o->rows, r, q->vector), answer);
+        if (whole_bend(o, q, r) > 0)
+            row_add(&o->rows, r, whole_bend(o, q, r) * row_dot(&o->rows, r, q->vector), answer);
 }
 
 /* The columns of a row increase, so an entry's partners before it form its line of the triangle. */
@@ -287,14 +293,6 @@ void polish_add_square(const client_rows *rows, size_t r, double bend, double *t
         if (i == count)
             line[m] += factor * rows->constant;
     }
-}
-
-static void answer_hessian(const polish_client *o, const polish_question *q, double *answer)
-{
-    (void)q;
-    for (size_t r = 0; r < o->rows.count; r++)
-        if (o->bend[r] > 0)
-            polish_add_square(&o->rows, r, o->bend[r], answer);
 }
 
 static void answer_spread(const polish_client *o, const polish_question *q, double *answer)
@@ -403,7 +401,7 @@ const polish_entry polish_table[POLISH_KINDS] = {
                      POLISH_FROM_POINT},
     [POLISH_DIAGONAL] = {"polish: diagonal of the second derivative", POLISH_OF_POLISH, NOTHING, VECTOR,
                          answer_diagonal, 0},
-    [POLISH_HESSIAN] = {"polish: second derivative", POLISH_OF_POLISH, NOTHING, TRIANGLE, answer_hessian, POLISH_TERMS},
+    [POLISH_HESSIAN] = {"polish: second derivative", POLISH_OF_POLISH, NOTHING, TRIANGLE, answer_squares, POLISH_TERMS},
     [POLISH_PRODUCT] = {"polish: second derivative times a vector", POLISH_OF_POLISH, VECTOR, VECTOR, answer_product,
                         POLISH_FREE},
     [POLISH_COMMIT] = {"polish: moves the multipliers of the rows to a model", POLISH_OF_POLISH, VECTOR, NUMBER,
@@ -474,6 +472,8 @@ const polish_entry polish_table[POLISH_KINDS] = {
                         {.vectors = 1, .numbers = 1 + POLISH_LEVELS},
                         answer_project,
                         POLISH_KEPT | POLISH_MOVES | POLISH_FROM_POINT},
+    [POLISH_SQUARES] = {"polish: products of the columns", POLISH_OF_PHASE, NOTHING, TRIANGLE, answer_squares,
+                        POLISH_TERMS},
 };
 
 static size_t count_of(polish_shape s, size_t M)

@@ -24,7 +24,8 @@ typedef enum {
     POLISH_VALUE,    /* at `vector`; answer: the gradient, then polish_value */
     POLISH_LINE,     /* answer: the derivative along `vector`, from `point`, after each of polish_steps */
     POLISH_DIAGONAL, /* diagonal of the second derivative at the last POLISH_VALUE */
-    POLISH_HESSIAN,  /* lower triangle of that second derivative, row by row */
+    POLISH_HESSIAN,  /* lower triangle of that second derivative, row by row; of phase retrieval without the parabola,
+                        whose part is 2 beta times POLISH_SQUARES */
     POLISH_PRODUCT,  /* that second derivative times `vector` */
     POLISH_COMMIT,   /* the multipliers move to those at `vector`; answer: the sum of the moves */
     POLISH_REPAIR, /* not for phase retrieval. The slopes at `point`, moved by bend * <x, vector> and cut to the slopes
@@ -49,6 +50,7 @@ typedef enum {
                        by c <x, vector>, multiplied by step, cut to the slopes that the loss has, and kept in place of
                        the second derivatives. Answer: as of POLISH_REPAIR, then how many rows were beyond the end at
                        which they were cut by more than polish_excess(i) of it, i from 0 to POLISH_LEVELS - 1 */
+    POLISH_SQUARES, /* answer: sum of c x x' over the rows of phase retrieval, its lower triangle row by row */
     POLISH_KINDS
 } polish_kind;
 /* Coordinates up to which a star's metric may be whole (POLISH_GRAM, POLISH_METRIC), if that is worth its numbers. */
@@ -102,13 +104,14 @@ typedef struct {
     const hfsad_loss *loss;
     client_rows rows;
     size_t M;
-    double factor;      /* factor of every row's weight */
-    double *multiplier; /* count; 0 at first */
-    double *bend;       /* count: second derivative of the rows' part at the last POLISH_VALUE; of several scores the
-                           probabilities, classes times as many */
-    double *anchor;     /* count; for phase retrieval only, otherwise NULL */
-    star_client **star; /* made by POLISH_METRIC; the owner frees it */
-    polish_chosen **chosen;     /* made by POLISH_CHOOSE; the owner frees it; NULL: that question is never asked */
+    double factor;          /* factor of every row's weight */
+    double *multiplier;     /* count; 0 at first */
+    double *bend;           /* count: second derivative of the rows' part at the last POLISH_VALUE, of phase retrieval
+                               that of the kink; of several scores the
+                               probabilities, classes times as many */
+    double *anchor;         /* count; for phase retrieval only, otherwise NULL */
+    star_client **star;     /* made by POLISH_METRIC; the owner frees it */
+    polish_chosen **chosen; /* made by POLISH_CHOOSE; the owner frees it; NULL: that question is never asked */
     const score_losses *scores; /* several: multiplier and bend have count numbers for each; NULL: one */
 } polish_client;
 

@@ -85,15 +85,28 @@ double polish_size(const polish_state *s, const double *g)
     return most;
 }
 
+/* The sum of the rows' squares never changes: few rows are in their kinks, but all of them have phase retrieval's
+ * parabola. */
+static bool know_squares(polish_state *s)
+{
+    if (!s->p->anchored || s->squares_known)
+        return true;
+    s->squares_known = polish_ask(s, POLISH_SQUARES, NULL, NULL);
+    memcpy(s->squares, s->answer, s->M * (s->M + 1) / 2 * sizeof *s->squares);
+    return s->squares_known;
+}
+
 static bool direct_direction(polish_state *s)
 {
-    if (!polish_ask(s, POLISH_HESSIAN, NULL, NULL))
+    if (!know_squares(s) || !polish_ask(s, POLISH_HESSIAN, NULL, NULL))
         return false;
+    for (size_t i = 0; s->p->anchored && i < s->M * (s->M + 1) / 2; i++)
+        s->answer[i] += 2 * s->beta * s->squares[i];
     for (size_t m = 0; m < s->M; m++) {
         s->answer[m * (m + 1) / 2 + m] += s->bend[m];
         s->direction[m] = -s->g[m];
     }
-    triangle_factorise(s->M, s->answer);
+    (s->p->anchored ? triangle_factorise_fast : triangle_factorise)(s->M, s->answer);
     triangle_solve(s->M, s->answer, s->direction);
     return true;
 }

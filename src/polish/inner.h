@@ -41,6 +41,8 @@ typedef struct {
     double floor;    /* reference for F if it is nearly 0: a share of the loss at 0, the scale of its rounding */
     double *w, *trial, *direction;
     double *lanes;   /* for the search: POLISH_SEARCH_ROOM vectors, if there is one */
+    double *squares; /* answer to POLISH_SQUARES, if phase retrieval has second derivatives */
+    bool squares_known;
     double *work;    /* 3 M */
     double rounding; /* part of the last bound that no step can remove */
     double charged;  /* part of it for slopes beyond their l1 */

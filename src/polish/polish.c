@@ -481,7 +481,8 @@ static double *take_room(polish_state *s, stage_scales *at, stage *t)
     enum { VECTORS = sizeof vectors / sizeof *vectors, WORK = 3 };
     const size_t longest = polish_longest(M, s->p->direct);
     const size_t lanes = searches(s) ? POLISH_SEARCH_ROOM * M : 0;
-    double *room = alloc_zero((VECTORS + WORK) * M + longest + lanes, sizeof *room);
+    const size_t triangle = searches(s) ? M * (M + 1) / 2 : 0;
+    double *room = alloc_zero((VECTORS + WORK) * M + longest + lanes + triangle, sizeof *room);
     if (!room)
         return NULL;
     for (size_t i = 0; i < VECTORS; i++)
@@ -489,6 +490,7 @@ static double *take_room(polish_state *s, stage_scales *at, stage *t)
     s->work = room + VECTORS * M;
     s->answer = s->work + WORK * M;
     s->lanes = s->answer + longest;
+    s->squares = s->lanes + lanes;
     return room;
 }
 

@@ -1,6 +1,7 @@
 /* The polish of a run in this process. */
 #include "base/clock.h"
 #include "polish/errors.h"
+#include "polish/squares.h"
 #include "polish/star_client.h"
 #include "polish/task.h"
 
@@ -21,7 +22,8 @@ typedef struct {
     double *multiplier, *bend, *anchor; /* n_rows; anchor may be NULL */
     star_client **star;                 /* n_leaves */
     polish_chosen **chosen;             /* n_leaves */
-    double *row;                        /* a row for every thread; NULL if the data are in the table of rows */
+    double *row;  /* SQUARES_ROWS rows for every thread; NULL if the data are in the table of rows */
+    double *line; /* M for every thread */
     tree_sum sum;
     const polish_question *question;
     const double *resumed; /* w of star_client_resume, for which there is no question */
@@ -52,14 +54,15 @@ static size_t coordinates(const hfsad_run *r)
     return owners_coordinates(r->plan, r->data);
 }
 
-static polish_client client_of(const asker *a, size_t leaf, unsigned thread)
+/* room: for a row, if the data are not in the table of rows. */
+static polish_client client_with(const asker *a, size_t leaf, double *room)
 {
     const dataset *d = a->run->data;
     const size_t row = d->rows.first ? d->rows.first[leaf] : leaf;
     const leaf_class *class = plan_leaf(a->run->plan, leaf);
     polish_client client = {
         .loss = &class->loss,
-        .rows = dataset_rows_any(d, leaf, a->row ? a->row + thread * d->M : NULL),
+        .rows = dataset_rows_any(d, leaf, room),
         .M = coordinates(a->run),
         .factor = 1,
         .multiplier = a->multiplier + row * slopes_of(a->run),
@@ -73,6 +76,16 @@ static polish_client client_of(const asker *a, size_t leaf, unsigned thread)
     if (class->mean)
         client.factor = 1 / rows_weight(&client.rows);
     return client;
+}
+
+static double *room_of(const asker *a, unsigned thread)
+{
+    return a->row ? a->row + thread * SQUARES_ROWS * a->run->data->M : NULL;
+}
+
+static polish_client client_of(const asker *a, size_t leaf, unsigned thread)
+{
+    return client_with(a, leaf, room_of(a, thread));
 }
 
 static void answer_leaf(void *context, size_t leaf, unsigned thread, double *answer)
@@ -90,6 +103,75 @@ static bool add_leaf(void *context, size_t leaf, double *sum)
     asker *a = context;
     const polish_client client = client_of(a, leaf, 0);
     return !a->resumed && polish_answer_added(&client, a->question, sum);
+}
+
+/* Some lines of a triangle that is a sum over clients: the threads share its lines, not the clients, whose answers of
+ * this length no cache holds. */
+typedef struct {
+    asker *a;
+    size_t first, end; /* leaves */
+    size_t slices;
+    double *sum;
+} triangle_sum;
+
+/* The slices have about the same size. */
+static size_t slice_begin(const triangle_sum *t, size_t part)
+{
+    const double M = (double)coordinates(t->a->run);
+    return part == t->slices ? (size_t)M : (size_t)(M * sqrt((double)part / (double)t->slices));
+}
+
+static void add_slice(void *context, size_t part, unsigned thread)
+{
+    const triangle_sum *t = context;
+    const asker *a = t->a;
+    const size_t M = coordinates(a->run), from = slice_begin(t, part), to = slice_begin(t, part + 1);
+    square_rows alone = {.M = M}, together = {.M = M}; /* clients with one such row, and with several */
+    for (size_t leaf = t->first; leaf < t->end; leaf++) {
+        double *room = room_of(a, thread);
+        const polish_client client = client_with(a, leaf, room ? room + alone.count * M : NULL);
+        square_rows *s = &together;
+        for (size_t r = 0; r < client.rows.count; r++) {
+            const double factor = squares_factor(&client, a->question, r);
+            if (!(factor > 0))
+                continue;
+            s->x[s->count] = client.rows.x + row_from(&client.rows, r);
+            s->factor[s->count++] = factor;
+        }
+        if (together.count == 1) { /* the sum of one term is the term */
+            alone.x[alone.count] = together.x[0];
+            alone.factor[alone.count++] = together.factor[0];
+            together.count = 0;
+        }
+        if (alone.count == SQUARES_ROWS || together.count)
+            squares_add(&alone, from, to, t->sum);
+        squares_add_sum(&together, from, to, a->line + thread * M, t->sum);
+    }
+    squares_add(&alone, from, to, t->sum);
+}
+
+/* Clients with more rows answer one by one, because each line would need all of them again. */
+static bool add_many(void *context, size_t first, size_t end, double *sum)
+{
+    enum { LEAST = 64 };
+    asker *a = context;
+    const polish_question *q = a->question;
+    const unsigned threads = pool_threads(a->run->threads);
+    triangle_sum t = {a, first, end, threads > 1 ? 4 * threads : 1, sum};
+    if (a->resumed || (q->kind != POLISH_HESSIAN && q->kind != POLISH_SQUARES) || q->chosen ||
+        plan_scores(a->run->plan) || a->run->data->classes)
+        return false;
+    for (size_t leaf = first; leaf < end && a->run->data->rows.first; leaf++) {
+        const client_rows rows = dataset_rows(a->run->data, leaf);
+        if (rows.count > SQUARES_ROWS || !squares_suit(&rows))
+            return false;
+    }
+    if (t.slices == 1 || (end - first) * coordinates(a->run) < LEAST * LEAST)
+        for (size_t part = 0; part < t.slices; part++)
+            add_slice(&t, part, 0);
+    else
+        pool_run(a->run->threads, t.slices, add_slice, &t);
+    return true;
 }
 
 static void count(asker *a)
@@ -163,15 +245,17 @@ static bool take_vectors(asker *a)
                         .longest = polish_longest(coordinates(a->run), polish_direct(d)),
                         .answer = answer_leaf,
                         .add = add_leaf,
+                        .add_many = add_many,
                         .context = a};
     a->multiplier = kept ? kept->slopes : alloc_zero(d->n_rows * slopes_of(a->run), sizeof(double));
     a->bend = alloc_zero(d->n_rows * (d->classes ? d->classes : 1), sizeof(double));
     a->anchor = anchored ? alloc_zero(d->n_rows, sizeof(double)) : NULL;
     a->star = kept ? kept->client : alloc_zero(d->n_leaves, sizeof(star_client *));
     a->chosen = alloc_zero(d->n_leaves, sizeof(polish_chosen *));
-    a->row = d->rows.first ? NULL : alloc_zero(pool_threads(a->run->threads) * d->M, sizeof(double));
+    a->row = d->rows.first ? NULL : alloc_zero(pool_threads(a->run->threads) * SQUARES_ROWS * d->M, sizeof(double));
+    a->line = alloc_zero(pool_threads(a->run->threads) * coordinates(a->run), sizeof(double));
     return tree_sum_take(&a->sum) && a->star && a->chosen && a->multiplier && a->bend && (a->anchor || !anchored) &&
-           (a->row || d->rows.first);
+           (a->row || d->rows.first) && a->line;
 }
 
 static void give_back(asker *a)
@@ -188,6 +272,7 @@ static void give_back(asker *a)
     free(a->bend);
     free(a->anchor);
     free(a->row);
+    free(a->line);
     tree_sum_give_back(&a->sum);
 }
 

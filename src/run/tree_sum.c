@@ -69,8 +69,18 @@ static void add_each(tree_sum *s, size_t first, size_t end, child_sum *sum)
     }
 }
 
+static bool all_are_there(const tree_sum *s, size_t first, size_t end)
+{
+    for (size_t leaf = first; leaf < end; leaf++)
+        if (has_left(s, leaf))
+            return false;
+    return true;
+}
+
 static void add_leaves(tree_sum *s, size_t first, size_t end, child_sum *sum)
 {
+    if (s->add_many && !s->words && all_are_there(s, first, end) && s->add_many(s->context, first, end, sum->sum))
+        return;
     if (s->add && !s->words && pool_threads(s->threads) == 1) {
         add_each(s, first, end, sum);
         return;

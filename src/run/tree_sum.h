@@ -14,6 +14,8 @@ typedef struct {
     /* Optional: adds the answer to the sum at once, with the bits that `answer` and an addition give; false: it cannot.
      */
     bool (*add)(void *context, size_t leaf, double *sum);
+    /* Optional: the same for the leaves `first` to `end` - 1 together, by all threads. */
+    bool (*add_many)(void *context, size_t first, size_t end, double *sum);
     void *context;
     size_t length;           /* of the question in hand */
     double *total, *answers; /* tree_sum_take's */
