@@ -1,10 +1,13 @@
-"""curious_edge.py PORT RUN EDGE CLIENT FEATURES: asks a client questions of its own choosing, in the name of its edge.
+"""curious_edge.py PORT RUN EDGE CLIENT FEATURES [CLOUD]: asks a client questions of its own choosing, in the name of its edge.
 
 It hears one question of the real edge, and then asks for sums of residuals at models of its choice, counts below
 thresholds, products, losses, slopes and second derivatives, once for every kind of question: with new numbers, and with
 those of questions that were answered. Prints which of them the client has answered, and ends after the last one.
+
+With the process CLOUD it waits for the star's first question, stops that process, and asks questions that the star has, in
+an order that it has not. Then the cloud goes on.
 """
-import struct, sys, time
+import os, signal, struct, sys, time
 
 import paho.mqtt.client as mqtt
 from paho.mqtt.subscribeoptions import SubscribeOptions
@@ -12,7 +15,19 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from frames import frame
 
 port, run, edge, client, M = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5])
-ASK, SETUP = 4, 1
+cloud = int(sys.argv[6]) if len(sys.argv) > 6 else 0
+ASK, SETUP, ATTEMPT_BIT = 4, 1, 24
+
+
+def disorder(last):
+    """In another attempt, so that the real edge's numbers stay free: each kind without the one that it follows."""
+    attempt = (last >> ATTEMPT_BIT) + 1
+    ones = [1.0] * M
+    longest = {106: 2 * M, 111: 2 * M, 124: 2 * M, 107: 0, 108: 0}
+    sums = {106: 16, 107: M, 108: M * (M + 1) // 2, 109: M, 111: M + 1, 114: 64, 117: M + 4, 124: M + 65}
+    for i, kind in enumerate((114, 115, 107, 108, 109, 106, 110, 124)):
+        values = [float(attempt), float(i + 2), 1.0, 1.0, 1.0] + (ones + ones)[: longest.get(kind, M)]
+        yield (attempt << ATTEMPT_BIT) + i + 2, kind, 1, sums.get(kind, 1), values
 
 
 def questions():
@@ -55,16 +70,23 @@ c.connect("127.0.0.1", port)
 root = f"hfsad/{run}/"
 for topic in (root + edge + "/ask", root + client + "/answer"):
     c.subscribe(topic, options=SubscribeOptions(noLocal=True))
+c.on_subscribe = lambda *_: print("listening", flush=True)
 c.loop_start()
 end = time.monotonic() + 40
-while time.monotonic() < end and (heard["run"] is None or 1 not in heard["answers"]):  # the real one has begun
-    time.sleep(0.005)
+first = 1 << ATTEMPT_BIT if cloud else 1
+while time.monotonic() < end and (heard["run"] is None or max(heard["answers"], default=0) < first):  # the real one has begun
+    time.sleep(0.0005 if cloud else 0.005)
+if cloud:
+    os.kill(cloud, signal.SIGSTOP)
+    time.sleep(0.1)  # what is on its way arrives
 
-asked = list(questions())
+asked = list(disorder(max(heard["answers"], default=0)) if cloud else questions())
 for round_, kind, most, sums, values in asked:
     c.publish(root + edge + "/ask", frame(ASK, heard["run"], SETUP, round_, [float(kind), float(most), float(sums), 0.0, 0.0] + values))
     time.sleep(0.005)
 time.sleep(0.5)
+if cloud:
+    os.kill(cloud, signal.SIGCONT)
 c.loop_stop()
 rounds = {round_ for round_, *_ in asked if round_ > 50}
 print(f"asked {len(asked)} questions, {len(rounds & heard['answers'])} answered")

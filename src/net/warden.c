@@ -275,8 +275,10 @@ static bool was_asked(const warden *w, uint64_t print)
 
 static void note(warden *w, uint64_t print)
 {
-    if (!has_room(w))
+    if (!has_room(w)) {
+        w->ordered = false; /* it could not tell a question that comes again from a new one */
         return;
+    }
     uint64_t *at = &w->prints[print_place(w->prints, w->prints_room, print)];
     w->n_prints += *at == 0;
     *at = print;

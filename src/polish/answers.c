@@ -496,8 +496,10 @@ static unsigned after(polish_kind kind)
     case POLISH_LINE: /* first a direction, or a full step that was too long */
         return IS(VALUE) | bends;
     case POLISH_DIAGONAL: /* of the last look, for a step or to repair the slopes */
-    case POLISH_HESSIAN:
+    case POLISH_SQUARES:
         return IS(VALUE) | IS(REPAIR);
+    case POLISH_HESSIAN:
+        return IS(VALUE) | IS(REPAIR) | IS(SQUARES);
     case POLISH_PRODUCT:
         return IS(DIAGONAL) | IS(PRODUCT);
     case POLISH_COMMIT: /* Newton's method ends with a look or without a step */
