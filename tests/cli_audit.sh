@@ -107,7 +107,7 @@ common="q/spec.yaml --set algorithm=star --broker mqtt://127.0.0.1:$port --durab
 }
 until_true 60 eval "! kill -0 $cloud" || { fail "the cloud does not end: $(tail -n 3 ./*.log)"; kill -9 $cloud; }
 wait $cloud || fail "the cloud: $(tail -n 3 cloud.log)"
-grep -q '^asked 8 questions, 0 answered$' curious.txt || fail "the edge without an order: $(cat curious.txt)"
-[ "$(grep -c 'edge1/client1 .*refused: a question of star, polish or groups out of its order' dedge1.audit)" = 8 ] || fail "the audit: $(grep refused dedge1.audit)"
+grep -q '^asked [3-6] questions, 0 answered$' curious.txt || fail "the edge without an order: $(cat curious.txt)"
+[ "$(grep -c 'edge1/client1 .*refused: a question of star, polish or groups out of its order' dedge1.audit)" -ge 3 ] || fail "the audit: $(grep refused dedge1.audit)"
 cmp -s star/model.csv star-fed/model.csv || fail "another model"
 finish

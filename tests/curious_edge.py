@@ -12,22 +12,22 @@ import os, signal, struct, sys, time
 import paho.mqtt.client as mqtt
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from frames import frame
+from frames import frame, numbers
 
 port, run, edge, client, M = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5])
 cloud = int(sys.argv[6]) if len(sys.argv) > 6 else 0
 ASK, SETUP, ATTEMPT_BIT = 4, 1, 24
 
 
-def disorder(last):
-    """In another attempt, so that the real edge's numbers stay free: each kind without the one that it follows."""
+def disorder(last, before):
+    """In another attempt, so that the real edge's numbers stay free: kinds that never come right after the kind `before`."""
     attempt = (last >> ATTEMPT_BIT) + 1
-    ones = [1.0] * M
-    longest = {106: 2 * M, 111: 2 * M, 124: 2 * M, 107: 0, 108: 0}
-    sums = {106: 16, 107: M, 108: M * (M + 1) // 2, 109: M, 111: M + 1, 114: 64, 117: M + 4, 124: M + 65}
-    for i, kind in enumerate((114, 115, 107, 108, 109, 106, 110, 124)):
-        values = [float(attempt), float(i + 2), 1.0, 1.0, 1.0] + (ones + ones)[: longest.get(kind, M)]
-        yield (attempt << ATTEMPT_BIT) + i + 2, kind, 1, sums.get(kind, 1), values
+    follows = {107: (105, 111), 108: (105, 111, 125), 109: (107, 109), 114: (112, 113), 115: (114,), 116: (114,)}
+    down = {107: 0, 108: 0}
+    sums = {107: M, 108: M * (M + 1) // 2, 109: M, 114: 64}
+    for kind in follows:
+        if before not in (kind, *follows[kind]):
+            yield (attempt << ATTEMPT_BIT) + kind, kind, 1, sums.get(kind, 1), [float(attempt), float(kind), 1.0, 1.0, 1.0] + [1.0] * down.get(kind, M)
 
 
 def questions():
@@ -48,7 +48,7 @@ def questions():
         yield (late if kind >= 103 else 400) + kind, kind, most, sums, values
 
 
-heard = {"run": None, "answers": set()}
+heard = {"run": None, "answers": set(), "kind": 0}
 
 
 def on_message(_client, _, packet):
@@ -57,6 +57,7 @@ def on_message(_client, _, packet):
     run_id, _phase, round_ = struct.unpack_from("<QQQ", packet.payload, 8)
     if packet.topic.endswith("/ask"):
         heard["run"] = run_id
+        heard["kind"] = int(numbers(packet.payload)[-1][0])
     else:
         heard["answers"].add(round_)
 
@@ -80,7 +81,7 @@ if cloud:
     os.kill(cloud, signal.SIGSTOP)
     time.sleep(0.1)  # what is on its way arrives
 
-asked = list(disorder(max(heard["answers"], default=0)) if cloud else questions())
+asked = list(disorder(max(heard["answers"], default=0), heard["kind"]) if cloud else questions())
 for round_, kind, most, sums, values in asked:
     c.publish(root + edge + "/ask", frame(ASK, heard["run"], SETUP, round_, [float(kind), float(most), float(sums), 0.0, 0.0] + values))
     time.sleep(0.005)
