@@ -390,7 +390,7 @@ static void take_polish_row(void *context, const polish_row *row)
 static void pack(double *to, const polish_result *r, uint64_t rows)
 {
     const double numbers[FEDERATION_POLISH_HEAD] = {
-        r->finished ? POLISH_FINISHED : POLISH_UNFINISHED,
+        !r->finished ? POLISH_UNFINISHED : r->endless ? POLISH_ENDLESS : POLISH_FINISHED,
         r->before,
         r->after,
         r->bound,
@@ -408,7 +408,8 @@ static void pack(double *to, const polish_result *r, uint64_t rows)
 polish_result federation_polish_result(const double *numbers)
 {
     return (polish_result){
-        .finished = numbers[0] == POLISH_FINISHED,
+        .finished = numbers[0] == POLISH_FINISHED || numbers[0] == POLISH_ENDLESS,
+        .endless = numbers[0] == POLISH_ENDLESS,
         .before = numbers[1],
         .after = numbers[2],
         .bound = numbers[3],

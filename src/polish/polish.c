@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "math/penalty_kind.h"
 #include "polish/choice.h"
+#include "polish/endless.h"
 #include "polish/errors.h"
 #include "polish/search.h"
 #include "polish/star.h"
@@ -471,6 +472,15 @@ static void solve_valleys(polish_state *s, stage_scales *at, double *w, stage *t
     s->result->finished = !s->gone;
 }
 
+/* Of chosen columns the last choice is asked: one that needs more columns has not reached the least value. */
+static bool has_no_minimum(polish_state *s, const stage_scales *at, const double *w)
+{
+    if (!s->p->endless || !s->direct || s->gone || s->spent || choice_is_too_small(s->p->choice))
+        return false;
+    set_weights(s, at);
+    return polish_is_endless(s, w);
+}
+
 /* Allocates everything in one block. */
 static double *take_room(polish_state *s, stage_scales *at, stage *t)
 {
@@ -519,6 +529,7 @@ bool polish_solve_columns(const polish_problem *problem, double *w, polish_resul
         result->zero = problem->star ? fmax(fmin(none, result->before), 1e-6 * none) : none;
         result->after = result->before;
         solve_valleys(&s, &at, w, &t);
+        result->endless = has_no_minimum(&s, &at, w);
         if (problem->variance && result->finished)
             polish_errors(&s, w);
     }

@@ -35,6 +35,7 @@ enum {
     POLISH_LOST,      /* a client is lost at the first question, which needs no state, again and again */
     POLISH_NO_MEMORY, /* at the root */
     POLISH_ABSENT,    /* asynchronous: a client does not answer */
+    POLISH_ENDLESS,   /* finished, and there is no minimum */
 };
 /* Why there is no polish; NULL: there is one. */
 const char *polish_failure(int ended);
