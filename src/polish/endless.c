@@ -59,67 +59,69 @@ static bool take_step(polish_state *s, double *F, double fall)
     return false;
 }
 
-/* Whether F never grows if one coordinate does, such as the intercept of a client whose rows are of one class. If its
- * rows are so far away already that they have neither a slope nor a bend that rounding leaves, Newton's steps do not
- * show it. All rows that have the column must be that far. */
-static bool has_endless_coordinate(polish_state *s, double F)
+/* Whether the triangle of the last step shows a direction in which rows hardly bend: they are far away, or columns
+ * depend on each other. */
+static bool is_thin(const polish_state *s)
 {
-    enum { MOST = 64 };
-    const double flat = 1e-10, far = 1e4;
-    int tried = 0;
-    if (!polish_ask(s, POLISH_DIAGONAL, NULL, NULL))
-        return false;
-    double *bends = s->work;
-    memcpy(bends, s->answer, s->M * sizeof *bends);
-    memset(s->direction, 0, s->M * sizeof *s->direction);
-    for (size_t m = 0; m < s->M && tried < MOST; m++) {
-        if (!is_free(s, m) || !(bends[m] <= flat * s->weight[m]))
-            continue;
-        const double step = far * (fabs(s->w[m]) + sqrt(fabs(s->none) / s->weight[m]));
-        tried++;
-        s->direction[m] = 1;
-        const double up = value_after(s, step), down = value_after(s, -step);
-        s->direction[m] = 0;
-        if (s->gone || s->spent)
-            return false;
-        const double same = F + 1e2 * DBL_EPSILON * fabs(F), more = F + 1e-6 * fmax(s->result->zero, fabs(F));
-        if ((up <= same && !(down <= more)) || (down <= same && !(up <= more)))
+    const double thin = 1e-8;
+    for (size_t m = 0; m < s->M; m++) {
+        const double root = s->answer[m * (m + 1) / 2 + m];
+        if (is_free(s, m) && root * root <= thin * s->weight[m])
             return true;
     }
     return false;
 }
 
-/* The probe: F is still lower after `far` steps. Its rows that lie on the plane move by rounding only if what is left
+typedef enum { WALK_ENDLESS, WALK_MINIMUM, WALK_UNSURE } walk_end;
+
+/* Newton's steps from s->w until what is left to fall is rounding. Near a minimum each fall is about the square of the
+ * one before; without a minimum it is steadily about 1/e of it.
+ *
+ * The probe: F is still lower after `far` steps. Its rows that lie on the plane move by rounding only if what is left
  * to fall is small, so it is made late. If there were a minimum, a row that resists would have to resist by less than
  * 1e-13 of what the others gain. */
+static walk_end walk(polish_state *s)
+{
+    enum { STEPS = 120 };
+    const double far = 1e4, late = 1e-9, last = 1e-16;
+    double before = INFINITY;
+    memcpy(s->centre, s->w, s->M * sizeof *s->w);
+    if (!polish_look(s, s->w))
+        return WALK_UNSURE;
+    double F = s->loss + polish_prior_value(s->p, s->w);
+    const double zero = fmax(s->result->zero, F);
+    for (int i = 0; i < STEPS; i++) {
+        const double fall = find_step(s);
+        if (!(fall > fmax(1e3 * DBL_EPSILON * fabs(F), last * zero)))
+            return s->gone || s->spent || is_thin(s) ? WALK_UNSURE : WALK_MINIMUM;
+        const bool steady = fall >= 0.1 * before && fall > 1e5 * DBL_EPSILON * fabs(F);
+        if (steady && fall <= late * zero && value_after(s, far) <= F - 0.1 * fall) {
+            s->result->vanishes = F - polish_prior_value(s->p, s->w) <= 10 * fall;
+            return WALK_ENDLESS;
+        }
+        before = fall;
+        if (!take_step(s, &F, fall))
+            return WALK_UNSURE;
+        memcpy(s->centre, s->w, s->M * sizeof *s->w);
+    }
+    return WALK_UNSURE;
+}
+
 bool polish_is_endless(polish_state *s, const double *w)
 {
-    enum { STEPS = 80 };
-    const double far = 1e4, late = 1e-9, last = 1e-16;
-    const double zero = fmax(s->result->zero, 1e-9 * s->none);
-    bool any = false, found = false;
+    bool any = false;
     memcpy(s->w, w, s->M * sizeof *w);
-    memcpy(s->centre, w, s->M * sizeof *w);
     for (size_t m = 0; m < s->M; m++)
         any = any || is_free(s, m);
     s->theta = 1e-13;
-    if (!any || !polish_look(s, s->w))
+    if (!any)
         return false;
-    double F = s->loss + polish_prior_value(s->p, s->w);
-    if (has_endless_coordinate(s, F))
-        return true;
-    if (s->gone || s->spent || !polish_look(s, s->w))
-        return false;
-    for (int i = 0; i < STEPS && !found; i++) {
-        const double fall = find_step(s);
-        if (!(fall > fmax(1e3 * DBL_EPSILON * fabs(F), last * zero)))
-            return false;
-        found = fall <= late * zero && value_after(s, far) <= F - 0.1 * fall;
-        if (found || s->gone || s->spent)
-            return found;
-        if (!take_step(s, &F, fall))
-            return false;
-        memcpy(s->centre, s->w, s->M * sizeof *s->w);
-    }
-    return false;
+    const walk_end end = walk(s);
+    if (end != WALK_UNSURE || s->gone || s->spent)
+        return end == WALK_ENDLESS;
+    /* At w the rows that fall may have no slope left that rounding shows. From 0 they are seen on their way. Whether
+     * they fall for ever does not depend on the coordinates that are held. */
+    for (size_t m = 0; m < s->M; m++)
+        s->w[m] = is_free(s, m) && coordinate_is_positive(s, m) ? w[m] : 0;
+    return walk(s) == WALK_ENDLESS;
 }

@@ -475,9 +475,12 @@ static void solve_valleys(polish_state *s, stage_scales *at, double *w, stage *t
 /* Of chosen columns the last choice is asked: one that needs more columns has not reached the least value. */
 static bool has_no_minimum(polish_state *s, const stage_scales *at, const double *w)
 {
-    if (!s->p->endless || !s->direct || s->gone || s->spent || choice_is_too_small(s->p->choice))
+    if (!s->reserve || s->gone || choice_is_too_small(s->p->choice))
         return false;
-    set_weights(s, at);
+    s->reserve = 0;
+    s->spent = false;
+    for (size_t m = 0; m < s->M; m++)
+        s->weight[m] = at->bends[m] > 0 ? at->bends[m] : 1;
     return polish_is_endless(s, w);
 }
 
@@ -511,6 +514,7 @@ bool polish_solve_columns(const polish_problem *problem, double *w, polish_resul
     stage t = {0};
     *result = (polish_result){.bound = NAN, .residual = NAN};
     s.direct = s.M <= problem->direct;
+    s.reserve = problem->endless && s.direct && !has_concave_priors(problem) ? ENDLESS_EXCHANGES : 0;
     s.whole_metric = problem->whole_metric;
     s.sigma = choice_sigma(problem->choice);
     double *room = take_room(&s, &at, &t);

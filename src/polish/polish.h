@@ -88,8 +88,8 @@ typedef struct {
     uint64_t exchanges;   /* questions, each answered by all clients */
     uint64_t down, up;    /* numbers sent to, and by, every client */
     uint32_t stages;
-    bool finished; /* false: ask failed, or no memory */
-    bool endless;  /* there is no minimum (endless.h) */
+    bool finished;          /* false: ask failed, or no memory */
+    bool endless, vanishes; /* there is no minimum (endless.h); and the loss of every row goes to 0 */
 } polish_result;
 
 /* w: on entry the start, on return the best point found, never above the start. false: no memory. */

@@ -140,6 +140,11 @@ static bool has_priors(const plan *p, const dataset *d)
     return any;
 }
 
+bool polish_holds_columns(const plan *p, const dataset *d)
+{
+    return has_priors(p, d) || isfinite(box_of(p));
+}
+
 static const char separable[] =
     "a plane separates the classes: the loss goes to 0 as the model grows and has no minimum";
 static const char one_class[] =
@@ -151,8 +156,9 @@ static const char one_class_somewhere[] =
     "all rows of a client or edge with an intercept of its own are of one class: their loss goes to 0 as it grows and "
     "there is no minimum";
 static const char weakly_separable[] =
-    "a plane on which some rows lie separates the classes of the others: their loss goes to 0 as the model grows and "
-    "there is no minimum";
+    "a plane separates some rows of the classes and no row is on its wrong side: their loss goes to 0 as the model "
+    "grows and there is no minimum";
+static const char no_rows[] = "a class has no rows: its intercept falls without limit and there is no minimum";
 static const char no_counts[] = "all counts are 0: the loss goes to 0 as the model grows and has no minimum";
 static const char few_counts[] =
     "the loss of some counts of 0 goes to 0 as the model grows, and no other count resists: there is no minimum";
@@ -170,17 +176,19 @@ static const char *why_endless(const plan *p, const dataset *d, const polish_res
         any = any || kind->endless;
         labels = labels && (kind->labels || kind->several);
     }
-    const bool only_intercepts = has_priors(p, d) || isfinite(box_of(p));
-    const bool ends_at_0 = found->after <= 1e-4 * found->zero;
-    const bool guessed = owners_coordinates(p, d) > polish_direct(d) && any && !only_intercepts && ends_at_0 &&
-                         found->bound >= 0.9 * found->after;
+    const bool held = polish_holds_columns(p, d);
+    const bool guessed = owners_coordinates(p, d) > polish_direct(d) && any && !held &&
+                         found->after <= 1e-4 * found->zero && found->bound >= 0.9 * found->after;
     if (!found->endless && !guessed)
         return NULL;
+    const bool vanishes = found->vanishes || guessed;
     if (p->level && (!labels || p->owners || features_weights(d) < d->M))
         return labels ? one_class : no_counts;
-    if (p->owners && only_intercepts)
-        return !labels ? no_counts_somewhere : ends_at_0 ? parted : one_class_somewhere;
-    return !labels ? few_counts : ends_at_0 ? separable : weakly_separable;
+    if (held && d->classes)
+        return no_rows;
+    if (p->owners && held)
+        return !labels ? no_counts_somewhere : vanishes ? parted : one_class_somewhere;
+    return !labels ? few_counts : vanishes ? separable : weakly_separable;
 }
 
 void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links)
