@@ -596,7 +596,8 @@ static void a_box_holds_separable_classes(void **state)
 
 /* ---- no minimum ---- */
 
-/* Of row i in two numbers, the second one 1 if there is an intercept: the direction in which its loss falls for ever. */
+/* Of row i in two numbers, the second one 1 if there is an intercept: the direction in which its loss falls for ever.
+ */
 static void falling_row(const table *t, size_t i, double *a)
 {
     const double sign = has_labels(t->loss.kind) ? t->y[i] : -1;
@@ -619,8 +620,8 @@ static bool falls_for_ever(const table *t, const double *d)
     return any;
 }
 
-/* Of small integers, without rounding. The directions in which no loss grows are a cone: one of its two rays is at right
- * angles to a row, or all rows are multiples of one. A squared hinge that is bounded below has a minimum. */
+/* Of small integers, without rounding. The directions in which no loss grows are a cone: one of its two rays is at
+ * right angles to a row, or all rows are multiples of one. A squared hinge that is bounded below has a minimum. */
 static bool has_no_minimum(const table *t)
 {
     for (size_t i = 0; i < t->n && t->loss.kind != HFSAD_LOSS_SQUARED_HINGE; i++) {
@@ -667,9 +668,13 @@ static void no_minimum_is_told_exactly(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_box_holds_separable_classes), cmocka_unit_test(no_minimum_is_told_exactly), cmocka_unit_test(columns_far_from_zero),
-        cmocka_unit_test(few_rows_and_many_kinks),       cmocka_unit_test(bad_input),
-        cmocka_unit_test(same_answer_in_other_units),    cmocka_unit_test(same_answer_by_hfsad),
+        cmocka_unit_test(a_box_holds_separable_classes),
+        cmocka_unit_test(no_minimum_is_told_exactly),
+        cmocka_unit_test(columns_far_from_zero),
+        cmocka_unit_test(few_rows_and_many_kinks),
+        cmocka_unit_test(bad_input),
+        cmocka_unit_test(same_answer_in_other_units),
+        cmocka_unit_test(same_answer_by_hfsad),
         cmocka_unit_test(never_below_the_truth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -389,7 +389,7 @@ static void take_polish_row(void *context, const polish_row *row)
 
 static int polish_end_of(const polish_result *r)
 {
-    return !r->finished ? POLISH_UNFINISHED
+    return !r->finished  ? POLISH_UNFINISHED
            : r->vanishes ? POLISH_VANISHES
            : r->endless  ? POLISH_ENDLESS
                          : POLISH_FINISHED;
@@ -398,17 +398,8 @@ static int polish_end_of(const polish_result *r)
 static void pack(double *to, const polish_result *r, uint64_t rows)
 {
     const double numbers[FEDERATION_POLISH_HEAD] = {
-        polish_end_of(r),
-        r->before,
-        r->after,
-        r->bound,
-        r->residual,
-        (double)r->exchanges,
-        (double)r->down,
-        (double)r->up,
-        (double)r->stages,
-        r->zero,
-        (double)rows,
+        polish_end_of(r), r->before,     r->after,          r->bound, r->residual,  (double)r->exchanges,
+        (double)r->down,  (double)r->up, (double)r->stages, r->zero,  (double)rows,
     };
     memcpy(to, numbers, sizeof numbers);
 }

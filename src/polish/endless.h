@@ -11,7 +11,8 @@
 
 #include "polish/inner.h"
 
-/* w: a point near the least value. s->weight must be set, and no loss may have a kink. Changes s->w, trial and theta. */
+/* w: a point near the least value. s->weight must be set, and no loss may have a kink. Changes s->w, trial and theta.
+ */
 bool polish_is_endless(polish_state *s, const double *w);
 
 #endif

@@ -267,7 +267,7 @@ void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsa
             : run->plan->level ? "rows with another y, or train without intercept and with a prior (prior.cloud)"
             : run->data->classes && polish_holds_columns(run->plan, run->data)
                 ? "rows of that class, or train without intercept"
-                               : "a prior (prior.cloud) or loss.box");
+                : "a prior (prior.cloud) or loss.box");
     else if (run->polish.accepted && plan_is_convex(run->plan, n_inner))
         judge_polished(run, v);
     else if (run->polish.accepted)
