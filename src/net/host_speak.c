@@ -47,6 +47,7 @@ message host_status_of(const host *h, const hosted *at, bool lives, double value
                  .values = values};
     if (!lives && !h->leaving)
         return m;
+    m.phase += (at->n && at->parent ? node_life(at->n) : 0) << NODE_LIFE_BIT;
     values[HOST_STATUS_K] = (double)status.k;
     values[HOST_STATUS_REPEATED] = (double)status.repeated;
     for (size_t i = 0; i < NODE_REFUSALS; i++)
@@ -140,7 +141,7 @@ hfsad_status host_send_all(host *h, uint64_t now, hfsad_error *err)
     hfsad_status status = HFSAD_OK;
     for (size_t i = 0; i < h->count && !status; i++) {
         hosted *at = &h->all[i];
-        node_letter letter;
+        UNFILLED node_letter letter;
         if (at->keys && at->keys->hello_due)
             status = host_send_hello(h, at, err);
         if (!status && at->call)
@@ -149,7 +150,7 @@ hfsad_status host_send_all(host *h, uint64_t now, hfsad_error *err)
                ((at->q && inquiry_next_letter(at->q, &letter)) || (at->n && node_next_letter(at->n, &letter))))
             status = host_send(h, at, letter.to_parent ? ABOVE : BELOW, topic_of(&letter.m, letter.to_parent),
                                &letter.m, err);
-        if (!status)
+        if (!status && host_admits(at))
             status = host_admit_send(h, at, err);
         if ((at->q && inquiry_is_too_large(at->q)) || (at->n && node_is_too_large(at->n)))
             host_end_too_large(h, at);
