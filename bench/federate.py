@@ -1,12 +1,13 @@
 """The real federation through a broker: one edge and its clients, beside the bare ping-pong with the same payload.
 
-    federate.py HFSAD PINGPONG FOLDER [--features 25] [--clients 50] [--seconds 3] [--recover] [--wire double] [--bytes] [--tags] [--secure]
+    federate.py HFSAD PINGPONG FOLDER [--features 25] [--clients 50] [--seconds 3] [--recover] [--wire double] [--bytes] [--tags] [--secure] [--masks]
 
 Prints `name value unit`: rounds per second with the clients in one process and in one each, synced to the disk in every
 round (power) or not (process); the ratio to the bare limit; bytes of a client's round over those of one vector of doubles
 each way, as MQTT packs them, and the least that is possible; with --recover, the time from a kill -9, with a new start at
 once, until the edge makes rounds again. --bytes: only the bytes. --wire: how the vectors travel. --tags: only what tags of frames cost, by a
-secret and by certificates: rounds per second in turns with and without, so that a busy machine slows both. --secure: the same for secure aggregation in cohorts of 16, and for noise.
+secret and by certificates: rounds per second in turns with and without, so that a busy machine slows both. --secure: the same for secure aggregation in cohorts of 16, and for
+noise. --masks: the same for secure aggregation only. A ratio is the median of those of the turns.
 FOLDER is an empty one; the states are there, so the disk that is measured is its disk. `sync` is what that disk takes for
 a small write and its sync, on its own: a round has two of them one after the other, a client's before its UP and the
 edge's before its DOWN, so `_bound` is what the bare limit and the disk leave to one client. `_synced` is the ratio to
@@ -39,6 +40,7 @@ parser.add_argument("--wire", default="double", choices=("double", "float", "del
 parser.add_argument("--bytes", action="store_true")
 parser.add_argument("--tags", action="store_true")
 parser.add_argument("--secure", action="store_true")
+parser.add_argument("--masks", action="store_true")
 a = parser.parse_args()
 hfsad, pingpong = os.path.abspath(a.hfsad), os.path.abspath(a.pingpong)
 os.chdir(a.folder)
@@ -170,8 +172,8 @@ def sample(f):
 
 
 def measure(f):
-    """Rounds per second, bytes per client and round; of the edge and of a client process: milliseconds in commits, and
-    how many of these, in a round."""
+    """Rounds per second, bytes per client and round, both ways and up; of the edge and of a client process: milliseconds
+    in commits, and how many of these, in a round."""
     f.await_round(3)
     t0, e0, c0 = sample(f)
     time.sleep(a.seconds)
@@ -181,12 +183,13 @@ def measure(f):
     await_that("a round of a client", lambda: (f.clients[0].metrics() or c0)[client] > c0[client])
     t1, e1, c1 = sample(f)
     here = a.clients if len(f.clients) == 1 else 1
-    moved = sum(c1[k] - c0[k] for k in ("hfsad_sent_bytes_total", "hfsad_received_bytes_total"))
+    up, down = (c1[k] - c0[k] for k in ("hfsad_sent_bytes_total", "hfsad_received_bytes_total"))
     rounds = e1[key] - e0[key]
     commit = [(1000 * (y["hfsad_commit_seconds_total"] - x["hfsad_commit_seconds_total"]) / rounds,
                (y["hfsad_commits_total"] - x["hfsad_commits_total"]) / rounds)
               for x, y in ((e0, e1), (c0, c1))]
-    return rounds / (t1 - t0), moved / here / (c1[client] - c0[client]), commit
+    each = here * (c1[client] - c0[client])
+    return rounds / (t1 - t0), ((up + down) / each, up / each), commit
 
 
 def bare(port, processes, *more):
@@ -257,7 +260,7 @@ def recover(f, broker):
 
 
 def say_bytes(name, moved):
-    say(name + "_bytes", moved / (16 * a.features), "bytes of a client's round over one vector each way")
+    say(name + "_bytes", moved[0] / (16 * a.features), "bytes of a client's round over one vector each way")
     if a.wire == "double":
         say(name + "_bytes_least", least_bytes() / (16 * a.features), "the least that MQTT and the fields of a message need")
 
@@ -321,17 +324,18 @@ def measure_ways(port, processes, ways, what, turns=5):
             f.await_round(3)
             cpu, first = cpu_ms(f), f.round()
             rate, moved, _ = measure(f)
-            found[way].append((rate, (cpu_ms(f) - cpu) / (f.round() - first), moved / (16 * a.features)))
+            found[way].append((rate, (cpu_ms(f) - cpu) / (f.round() - first), moved[0] / (16 * a.features), moved[1]))
             f.stop()
     for way, rows in found.items():
         name = f"federation_{shape}_processes{processes}_{what}_{way}"
-        rate, cpu, moved = (statistics.median(column) for column in zip(*rows))
-        base_rate, base_cpu, _ = (statistics.median(column) for column in zip(*found[base]))
+        rate, cpu, moved, up = (statistics.median(column) for column in zip(*rows))
         say(name, rate, "rounds per second")
         say(name + "_cpu", cpu, "ms of the edge and the clients in a round")
         say(name + "_bytes", moved, "bytes of a client's round over one vector each way")
-        if way != base:
-            say(name + "_ratio", rate / base_rate, f"of the pace of {base}; of the CPU time: {cpu / base_cpu:.4g}")
+        say(name + "_up", up, "bytes of a client's round on the way up")
+        if way != base:  # turn by turn: others that keep the machine busy slow both
+            pace, time_spent = (statistics.median(x[i] / y[i] for x, y in zip(rows, found[base])) for i in (0, 1))
+            say(name + "_ratio", pace, f"of the pace of {base}; of the CPU time: {time_spent:.4g}")
 
 
 make_data()
@@ -345,11 +349,12 @@ elif a.tags:
     ways = make_tags()
     for processes in (1, a.clients):
         measure_ways(port, processes, ways, "tags")
-elif a.secure:
+elif a.secure or a.masks:
     secure = ("--set", "privacy.aggregation=secure", "--set", "privacy.cohort=16")
     noise = ("--set", "privacy.rho=100", "--set", "privacy.clip=1", "--set", "privacy.noise=secret")
+    ways = {"plain": (), "secure": secure} | ({"noise": noise, "both": secure + noise} if a.secure else {})
     for processes in (1, a.clients):
-        measure_ways(port, processes, {"plain": (), "secure": secure, "noise": noise, "both": secure + noise}, "private", 3)
+        measure_ways(port, processes, ways, "private", 3 if a.secure else 5)
 else:
     for processes in (1, a.clients):
         measure_speed(port, broker, processes)
