@@ -245,13 +245,53 @@ static void empty_columns_are_left_out(void **state)
         fail_msg("the mean error of the start is %g", mean);
 }
 
+/* 300 edges are more than are asked at once; leaves of the cloud's own come after them. The order of a sum shows in its
+ * last bits, so that a wrong order fails. */
+static void threads_do_not_change_a_bit(void **state)
+{
+    (void)state;
+    enum { M = 7, EDGES = 300 };
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        rng r = {rng_key(seed, rng_stream("threads")), 0};
+        hfsad_error err;
+        dataset_builder *b;
+        dataset *d;
+        double x[M], one[M + 2], many[M + 2];
+        ok(dataset_builder_create(&b, M, &err), &err);
+        for (size_t i = 0; i < 1000; i++) {
+            char edge[40], name[32];
+            const size_t e = below(&r, EDGES + 1);
+            if (e % 7)
+                snprintf(edge, sizeof edge, "edge%zu", e);
+            else
+                snprintf(edge, sizeof edge, "north%zu/south", e);
+            snprintf(name, sizeof name, "client%zu", i);
+            for (size_t m = 0; m < M; m++)
+                x[m] = rng_next_normal(&r) * exp(5 * rng_next_normal(&r));
+            ok(dataset_builder_add(b, e ? edge : "", name, rng_next_normal(&r), x, NULL, 0, &err), &err);
+        }
+        ok(dataset_builder_finish(b, &d, &err), &err);
+        local_survey s;
+        ok(local_survey_make(&s, NULL, d, &err), &err);
+        ask(&s, SURVEY_COLUMNS, 0, NULL, 0, M + 2, one);
+        for (unsigned threads = 1; threads <= 5; threads += 2) {
+            ok(pool_create(&s.threads, threads, &err), &err);
+            ask(&s, SURVEY_COLUMNS, 0, NULL, 0, M + 2, many);
+            if (memcmp(one, many, sizeof one) != 0)
+                fail_msg("seed %llu: %u threads have other sums", (unsigned long long)seed, threads);
+            pool_free(s.threads);
+        }
+        local_survey_free(&s);
+        dataset_free(d);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(totals_are_sums_over_rows),
-        cmocka_unit_test(eigenvectors_are_lapacks),
-        cmocka_unit_test(robust_start_beats_the_spectral_one),
-        cmocka_unit_test(empty_columns_are_left_out),
+        cmocka_unit_test(totals_are_sums_over_rows),           cmocka_unit_test(eigenvectors_are_lapacks),
+        cmocka_unit_test(robust_start_beats_the_spectral_one), cmocka_unit_test(empty_columns_are_left_out),
+        cmocka_unit_test(threads_do_not_change_a_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,6 @@
 #include "math/dot.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +23,6 @@ struct generated {
     double *keep; /* M for every edge; NULL: not paper */
     size_t edges, clients, M;
     bool drawn;
-    /* Rows ahead of those that were asked for one after the other. */
-    pthread_mutex_t lock;
-    pool *threads; /* NULL: none yet */
-    double *ahead;
-    size_t first, count; /* of ahead */
-    size_t next;         /* the leaf that would come now */
 };
 
 /* ---- rows into a data set ---- */
@@ -268,7 +261,6 @@ static hfsad_status open_generated(generated **out, const char *text, hfsad_erro
     generated *g = *out = alloc_zero(1, sizeof *g);
     if (!g)
         return error_memory(err, sizeof *g, "the generator");
-    pthread_mutex_init(&g->lock, NULL);
     hfsad_status status = read_words(g, text, err);
     if (!status && !(g->truth = alloc_zero(g->M, sizeof *g->truth)))
         status = error_memory(err, g->M * sizeof *g->truth, "the true model");
@@ -290,9 +282,6 @@ void generated_free(generated *g)
     population_free(g->people);
     free(g->truth);
     free(g->keep);
-    free(g->ahead);
-    pool_free(g->threads);
-    pthread_mutex_destroy(&g->lock);
     free(g);
 }
 
@@ -313,44 +302,9 @@ static void draw_leaf(const generated *g, size_t leaf, double *x, size_t stride)
     draw_client(&g->features, leaf + 1, g->keep ? g->keep + leaf / g->clients * g->M : NULL, g->M, x, stride);
 }
 
-enum { AHEAD_DOUBLES = 1 << 21, AHEAD_PART = 256 /* rows */ };
-
-static void draw_ahead(void *context, size_t part, unsigned thread)
+void generated_row_of(const generated *g, size_t leaf, double *x)
 {
-    (void)thread;
-    const generated *g = context;
-    for (size_t i = part * AHEAD_PART; i < (part + 1) * AHEAD_PART && i < g->count; i++)
-        draw_leaf(g, g->first + i, g->ahead + i * g->M, 1);
-}
-
-/* From `leaf` on, by all cores. Without memory or threads nothing is ahead, and rows are drawn one by one. */
-static void look_ahead(generated *g, size_t leaf)
-{
-    hfsad_error err;
-    const size_t all = g->edges * g->clients, most = AHEAD_DOUBLES / g->M;
-    if (!g->ahead)
-        g->ahead = alloc_raw(most * g->M, sizeof *g->ahead);
-    if (!g->threads && pool_create(&g->threads, 0, &err))
-        g->threads = NULL;
-    g->first = leaf;
-    g->count = !g->ahead || !g->threads ? 0 : all - leaf < most ? all - leaf : most;
-    if (g->count)
-        pool_run(g->threads, (g->count + AHEAD_PART - 1) / AHEAD_PART, draw_ahead, g);
-}
-
-void generated_row_of(generated *g, size_t leaf, double *x)
-{
-    pthread_mutex_lock(&g->lock);
-    const bool in_turn = leaf == g->next && leaf > 0;
-    g->next = leaf + 1;
-    if (in_turn && leaf - g->first >= g->count)
-        look_ahead(g, leaf);
-    const bool here = leaf >= g->first && leaf - g->first < g->count;
-    if (here)
-        memcpy(x, g->ahead + (leaf - g->first) * g->M, g->M * sizeof *x);
-    pthread_mutex_unlock(&g->lock);
-    if (!here)
-        draw_leaf(g, leaf, x, 1);
+    draw_leaf(g, leaf, x, 1);
 }
 
 hfsad_status generated_truth(const char *text, double *truth, size_t count, hfsad_error *err)
@@ -473,6 +427,29 @@ static void lay_edges(const generated *g, dataset *d)
     d->leaf_doubles = (end + ALIGN - 1) / ALIGN * ALIGN;
 }
 
+/* client1, client2, …: each name is the one before, counted up, because sprintf takes seconds for 10^7 clients. */
+static void name_clients(dataset *d)
+{
+    enum { LONGEST = 32, WORD = sizeof "client" - 1 };
+    char name[LONGEST] = "client0";
+    size_t length = WORD + 1, at = 0;
+    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
+        size_t i = length;
+        while (--i >= WORD && name[i] == '9')
+            name[i] = '0';
+        if (i >= WORD)
+            name[i]++;
+        else { /* 99 to 100 */
+            name[WORD] = '1';
+            name[length++] = '0';
+        }
+        d->leaf_name[leaf] = (uint32_t)at;
+        memcpy(d->names + at, name, length);
+        d->names[at + length] = 0;
+        at += length + 1;
+    }
+}
+
 static hfsad_status name_nodes(const generated *g, dataset *d, hfsad_error *err)
 {
     enum { LONGEST = 24 };
@@ -495,11 +472,7 @@ static hfsad_status name_nodes(const generated *g, dataset *d, hfsad_error *err)
     d->leaf_name = alloc_raw(d->n_leaves, sizeof *d->leaf_name);
     if (!d->names || !d->leaf_name)
         return error_memory(err, size, "names of clients");
-    size_t at = 0;
-    for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
-        d->leaf_name[leaf] = (uint32_t)at;
-        at += (size_t)sprintf(d->names + at, "client%zu", leaf + 1) + 1;
-    }
+    name_clients(d);
     return HFSAD_OK;
 }
 

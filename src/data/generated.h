@@ -40,8 +40,8 @@ const feature_law *generated_features(const generated *g, const double **keep, s
 /* Whether x is there; if not, it is drawn. */
 bool generated_is_drawn(const generated *g);
 void generated_draw(generated *g, const dataset *d);
-/* The row of one client, by any thread; those that are asked for in turn are drawn ahead by all cores. */
-void generated_row_of(generated *g, size_t leaf, double *x);
+/* The row of one client, by any thread. */
+void generated_row_of(const generated *g, size_t leaf, double *x);
 void generated_free(generated *g);
 
 #endif

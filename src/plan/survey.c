@@ -12,6 +12,7 @@
 #include "plan/fixed_answer.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -388,6 +389,82 @@ static hfsad_status ask_below(const local_survey *s, size_t i, const survey_ques
     return status;
 }
 
+/* Consecutive inner nodes, each answered by one thread in its own room. */
+typedef struct {
+    const local_survey *s;
+    const survey_question *q;
+    size_t first;
+    double *rooms, *answers;
+    pthread_mutex_t lock;
+    size_t failed; /* the first that failed; SIZE_MAX: none */
+    hfsad_status status;
+    hfsad_error *err;
+} survey_team;
+
+static void ask_member(void *context, size_t item, unsigned thread)
+{
+    survey_team *t = context;
+    const size_t size = t->q->most + t->q->sums, node = t->first + item;
+    hfsad_error err;
+    local_survey own = *t->s;
+    own.room = t->rooms + thread * own.room_size;
+    const hfsad_status status = ask_below(&own, node, t->q, &err);
+    memcpy(t->answers + item * size, own.room + own.d->inner[node].depth * size, size * sizeof *t->answers);
+    if (!status)
+        return;
+    pthread_mutex_lock(&t->lock);
+    if (item < t->failed) {
+        t->failed = item;
+        t->status = status;
+        if (t->err)
+            *t->err = err;
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* The answers of `count` inner nodes, one after the other in memory. Sums in fixed point have one room. */
+static hfsad_status ask_team(const local_survey *s, size_t first, size_t count, const survey_question *q,
+                             double *answers, hfsad_error *err)
+{
+    const unsigned threads = s->threads && !s->words ? pool_threads(s->threads) : 1;
+    survey_team t = {.s = s, .q = q, .first = first, .answers = answers, .failed = SIZE_MAX, .err = err};
+    t.rooms = threads > 1 ? alloc_zero(threads * s->room_size, sizeof *t.rooms) : s->room;
+    if (!t.rooms)
+        return error_memory(err, threads * s->room_size * sizeof *t.rooms, "what the presets ask of the data");
+    pthread_mutex_init(&t.lock, NULL);
+    if (threads > 1) {
+        pool_run(s->threads, count, ask_member, &t);
+        free(t.rooms);
+    }
+    for (size_t i = 0; threads == 1 && i < count && !t.status; i++)
+        ask_member(&t, i, 0);
+    pthread_mutex_destroy(&t.lock);
+    return t.status;
+}
+
+/* The totals of the cloud: some children at a time, whose answers are then added in their order. */
+static hfsad_status ask_cloud(const local_survey *s, const survey_question *q, hfsad_error *err)
+{
+    enum { AT_ONCE = 256 };
+    const inner_node *cloud = &s->d->inner[0];
+    const size_t size = q->most + q->sums, end = cloud->first_inner + (size_t)cloud->n_inner;
+    if (!s->threads || s->words || cloud->n_inner < 2)
+        return ask_below(s, 0, q, err);
+    double *answers = alloc_raw(AT_ONCE * size, sizeof *answers), *totals = s->room;
+    if (!answers)
+        return error_memory(err, AT_ONCE * size * sizeof *answers, "what the presets ask of the data");
+    hfsad_status status = HFSAD_OK;
+    memset(totals, 0, size * sizeof *totals);
+    for (size_t first = cloud->first_inner; first < end && !status; first += AT_ONCE) {
+        const size_t count = end - first < AT_ONCE ? end - first : AT_ONCE;
+        status = ask_team(s, first, count, q, answers, err);
+        for (size_t i = 0; i < count && !status; i++)
+            survey_combine(q, totals, answers + i * size);
+    }
+    free(answers);
+    return status ? status : ask_leaves(s, cloud, cloud->first_leaf, cloud->first_leaf + cloud->n_leaves, q, err);
+}
+
 /* Of the cloud, if several ranks hold a part of the rows each (data/part.h). */
 typedef struct {
     const local_survey *s;
@@ -416,10 +493,7 @@ static hfsad_status ask_ranks(const local_survey *s, const survey_question *q, h
     ranks_survey r = {s, q, alloc_zero((own.inner_end - own.inner) * size + 1, sizeof(double)), HFSAD_OK, err};
     if (!r.answers)
         ranks()->end(ranks()->context, 1);
-    for (size_t i = own.inner; i < own.inner_end && !r.status; i++) {
-        r.status = ask_below(s, s->d->inner[0].first_inner + i, q, err);
-        memcpy(r.answers + (i - own.inner) * size, s->room + size, size * sizeof *r.answers);
-    }
+    r.status = ask_team(s, s->d->inner[0].first_inner + own.inner, own.inner_end - own.inner, q, r.answers, err);
     memset(s->room, 0, size * sizeof *s->room);
     share_add(s->d, s->room, size * sizeof *s->room, &r, add_own);
     free(r.answers);
@@ -429,7 +503,7 @@ static hfsad_status ask_ranks(const local_survey *s, const survey_question *q, h
 static hfsad_status local_ask(void *context, const survey_question *q, double *totals, hfsad_error *err)
 {
     local_survey *s = context;
-    const hfsad_status status = s->d->held ? ask_ranks(s, q, err) : ask_below(s, 0, q, err);
+    const hfsad_status status = s->d->held ? ask_ranks(s, q, err) : ask_cloud(s, q, err);
     const uint64_t links = dataset_links(s->d);
     s->cost.questions++;
     s->cost.bytes_down += links * q->count * sizeof *totals;

@@ -10,6 +10,7 @@
 #ifndef HFSAD_PLAN_SURVEY_H
 #define HFSAD_PLAN_SURVEY_H
 
+#include "base/pool.h"
 #include "plan/choices.h"
 #include "plan/questions.h"
 
@@ -92,6 +93,7 @@ typedef struct {
     size_t most;      /* numbers of such an answer */
     survey_cost cost; /* so far */
     double *assumed;  /* with noise: two rows, their y and weights, which every client answers from; NULL: its own */
+    pool *threads; /* set by the caller, which frees it: edges are asked at once, with the same bits; NULL: in turn */
 } local_survey;
 
 hfsad_status local_survey_make(local_survey *s, const hfsad_spec *spec, const dataset *d, hfsad_error *err);

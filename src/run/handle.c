@@ -171,6 +171,7 @@ static hfsad_status survey(hfsad_run *r, const hfsad_spec *spec, hfsad_error *er
     hfsad_status status = local_survey_make(&local, spec, r->data, err);
     if (status)
         return status;
+    local.threads = r->threads;
     const surveyor ask = local_surveyor(&local);
     r->start = alloc_zero(r->data->M, sizeof *r->start);
     status = r->start ? run_begin(&found, spec, r->data, &ask, r->start, err)
