@@ -342,7 +342,7 @@ bool host_commit(host *h)
     h->result_kept = h->result != NULL;
     for (size_t i = 0; i < h->count; i++) {
         hosted *at = &h->all[i];
-        if (at->uncommitted)
+        if (at->uncommitted && at->n_children)
             host_tell_absences(h, at);
         at->uncommitted = false;
         at->unkept = at->unkept && !at->n;

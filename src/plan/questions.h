@@ -52,6 +52,7 @@ enum {
     ASK_RESULT = 128,   /* it is the result of the set-up, which outlasts a crash */
     ASK_LAST_WORD = 256, /* it counts from the second time on in a connection, and is never too old */
     ASK_IN_ORDER = 512,  /* numbers only grow: an older question would make clients drop their state */
+    ASK_ERRORS = 16384,  /* of the standard errors, which come after everything else */
     /* numbers of an answer that no rows can make negative */
     ASK_POSITIVE = 1024,         /* all */
     ASK_POSITIVE_FIRST = 2048,   /* the first */
@@ -237,12 +238,13 @@ static inline size_t question_count(question_shape s, size_t M)
       MASK_APART, BUDGET_NOT_ASKED, LIMIT_STEPS, BY_STAR, "star: a step on a model of the cloud")                      \
     X(FORGET, SHAPE_NOTHING, 1, SHAPE_NUMBERS(1), answer_forget, 0, BOUND_NONE, MASK_APART, BUDGET_NOT_ASKED,          \
       LIMIT_BARE, BY_STAR_OR_PHASE, "star, polish: forgets its steps")                                                 \
-    X(RESIDUALS, SHAPE_VECTOR, 1, SHAPE_NUMBERS(POLISH_LEVELS + POLISH_MOMENTS), answer_residuals, 0, POLISH_HEAD,     \
-      MASK_APART, BUDGET_NOT_ASKED, LIMIT_WIDTHS, BY_ERRORS, "errors: rows with a residual below thresholds")          \
-    X(BREAD, SHAPE_VECTOR, 1, SHAPE_TRIANGLE, answer_bread, 0, POLISH_HEAD, MASK_APART, BUDGET_NOT_ASKED,              \
+    X(RESIDUALS, SHAPE_VECTOR, 1, SHAPE_NUMBERS(POLISH_LEVELS + POLISH_MOMENTS), answer_residuals, ASK_ERRORS,         \
+      POLISH_HEAD, MASK_APART, BUDGET_NOT_ASKED, LIMIT_WIDTHS, BY_ERRORS,                                              \
+      "errors: rows with a residual below thresholds")                                                                 \
+    X(BREAD, SHAPE_VECTOR, 1, SHAPE_TRIANGLE, answer_bread, ASK_ERRORS, POLISH_HEAD, MASK_APART, BUDGET_NOT_ASKED,     \
       LIMIT_ERRORS, BY_ERRORS, "errors: second derivative")                                                            \
-    X(MEAT, SHAPE_VECTOR, 1, SHAPE_TRIANGLE, answer_meat, 0, POLISH_HEAD, MASK_APART, BUDGET_NOT_ASKED, LIMIT_ERRORS,  \
-      BY_ERRORS, "errors: squares of the slopes")                                                                      \
+    X(MEAT, SHAPE_VECTOR, 1, SHAPE_TRIANGLE, answer_meat, ASK_ERRORS, POLISH_HEAD, MASK_APART, BUDGET_NOT_ASKED,       \
+      LIMIT_ERRORS, BY_ERRORS, "errors: squares of the slopes")                                                        \
     X(SEARCH, SHAPE_VECTORS(POLISH_LANES), 1, SHAPE_OF(POLISH_LANES, 0, POLISH_LANES), answer_search,                  \
       ASK_SMALL | ASK_TERMS, POLISH_HEAD, MASK_APART, BUDGET_NOT_ASKED, LIMIT_STEPS, BY_PHASE,                         \
       "polish: loss and slope at several models")                                                                      \
