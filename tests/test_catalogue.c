@@ -326,7 +326,7 @@ static void refuse(client *c, polish_kind kind)
 {
     const char *why = ask(c, kind, 3, 0, false);
     if (!why || strcmp(why, out_of_order) != 0)
-        fail_msg("%s: %s", polish_table[kind].text, why ? why : "answered");
+        fail_msg("%s: %s", catalogue_describe(INQUIRY_POLISH + (int)kind), why ? why : "answered");
 }
 
 static void test_order_is_kept(void **state)
@@ -335,7 +335,7 @@ static void test_order_is_kept(void **state)
     client c;
     begin(&c, LINE "loss: {kind: quantile, tau: 0.3}\noutput: {errors: true}\n");
     for (int kind = 0; kind < POLISH_KINDS; kind++)
-        if (kind != POLISH_VALUE && catalogue_implies(c.spec, INQUIRY_POLISH + kind))
+        if (kind != POLISH_VALUE && catalogue_find(INQUIRY_POLISH + kind)->implied(c.spec))
             refuse(&c, (polish_kind)kind); /* none of them is the first */
     assert_null(ask(&c, POLISH_VALUE, 1, 0, false));
     refuse(&c, POLISH_METRIC);
