@@ -391,20 +391,19 @@ static void take_polish_row(void *context, const polish_row *row)
     a->n_rows = row->number;
 }
 
+static int polish_end_of(const polish_result *r)
+{
+    return !r->finished  ? POLISH_UNFINISHED
+           : r->vanishes ? POLISH_VANISHES
+           : r->endless  ? POLISH_ENDLESS
+                         : POLISH_FINISHED;
+}
+
 static void pack(double *to, const polish_result *r, uint64_t rows)
 {
     const double numbers[FEDERATION_POLISH_HEAD] = {
-        r->finished ? POLISH_FINISHED : POLISH_UNFINISHED,
-        r->before,
-        r->after,
-        r->bound,
-        r->residual,
-        (double)r->exchanges,
-        (double)r->down,
-        (double)r->up,
-        (double)r->stages,
-        r->zero,
-        (double)rows,
+        polish_end_of(r), r->before,     r->after,          r->bound, r->residual,  (double)r->exchanges,
+        (double)r->down,  (double)r->up, (double)r->stages, r->zero,  (double)rows,
     };
     memcpy(to, numbers, sizeof numbers);
 }
@@ -412,7 +411,9 @@ static void pack(double *to, const polish_result *r, uint64_t rows)
 polish_result federation_polish_result(const double *numbers)
 {
     return (polish_result){
-        .finished = numbers[0] == POLISH_FINISHED,
+        .finished = numbers[0] == POLISH_FINISHED || numbers[0] == POLISH_ENDLESS || numbers[0] == POLISH_VANISHES,
+        .endless = numbers[0] == POLISH_ENDLESS || numbers[0] == POLISH_VANISHES,
+        .vanishes = numbers[0] == POLISH_VANISHES,
         .before = numbers[1],
         .after = numbers[2],
         .bound = numbers[3],
