@@ -381,7 +381,8 @@ static const char *const masks[] = {[MASK_BUCKETS] = "masked; maxima as a histog
 static const char *const budget_words[] = {[BUDGET_MADE_UP] = "made-up rows",
                                            [BUDGET_NOT_ASKED] = "not asked",
                                            [BUDGET_NOTHING] = "nothing of the rows",
-                                           [BUDGET_NOISE] = "noise of the last round"};
+                                           [BUDGET_NOISE] = "noise of the last round",
+                                           [BUDGET_ZEROS] = "not computed"};
 
 static void print_row(const catalogue_row *row, int kind, unsigned most, char *to, size_t size)
 {

@@ -81,6 +81,7 @@ typedef enum {
     BUDGET_NOT_ASKED, /* refused: the spec does not imply it */
     BUDGET_NOTHING,   /* its answer has nothing of the rows */
     BUDGET_NOISE,     /* the answer has the noise of the last round */
+    BUDGET_ZEROS,     /* asked; what the rows would say is not computed, and zeros are sent */
 } question_budget;
 
 typedef struct {
@@ -280,7 +281,7 @@ static inline size_t question_count(question_shape s, size_t M)
 #define TRAINING_QUESTIONS(X)                                                                                          \
     X(FIGURES, SHAPE_VECTORS(2), 0, UP_TALLY,                                                                          \
       FUNCTIONS(where_figures, begin_figures, pass_figures_on, finish_figures), ASK_HOLDS | ASK_KEPT, 0, MASK_SUM,     \
-      BUDGET_NOT_ASKED, 0, BY_ROUNDS, "figures: losses at its own model and at the cloud's, and residuals")            \
+      BUDGET_ZEROS, 0, BY_ROUNDS, "figures: losses at its own model and at the cloud's, and residuals")                \
     X(MODELS, SHAPE_NOTHING, 0, UP_MODELS, FUNCTIONS(where_models, begin_final, begin_models, finish_models),          \
       ASK_HOLDS | ASK_KEPT, BOUND_NONE, MASK_ZEROS, BUDGET_NOISE, 0, BY_ROUNDS, "the end: its model")                  \
     X(REPAIR, SHAPE_VECTOR, 0, UP_WORD, FUNCTIONS(where_repair, begin_repair, NULL, finish_repair),                    \
