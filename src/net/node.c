@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "core/draw.h"
+#include "core/precision.h"
 #include "polish/task.h"
 
 #include <assert.h>
@@ -85,6 +86,8 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     memcpy(n->w, n->s.start, setup->M * sizeof *n->w);
     hfsad_link link = {n->z, n->q, 0};
     hfsad_link_start(&link, setup->M, n->s.start);
+    for (size_t m = 0; m < setup->M && n->s.leaf && n->s.p->split > 0; m++)
+        n->w[m] = n->z[m] = n->q[m] = precision_round(n->s.p->split, n->s.start[m]);
     node_find_rule(n);
     bounds_reach(n);
     n->root.guard.star = n->s.star;

@@ -6,6 +6,7 @@
 #define HFSAD_PLAN_PLAN_H
 
 #include "base/words.h"
+#include "core/precision.h"
 #include "core/rows_prox.h"
 #include "core/scores.h"
 #include "math/penalty_kind.h"
@@ -62,6 +63,7 @@ typedef struct {
     double stop_absolute, stop_relative;
     bool cycles;        /* phase retrieval: a run that no longer moves begins a new cycle (guard.h) */
     bool keeps_best;    /* not convex, one model: the answer is the best w_0 of all rows (guard.h) */
+    double split;       /* run.precision: of core/precision.h; 0: double */
     double pace;        /* growth of r in an edge round, in the limit */
     bool positive;      /* features.positive */
     bool errors;        /* output.errors: compute standard errors */
