@@ -115,7 +115,7 @@ for precision in float bfloat16; do
     short 'a box' phase.yaml --set loss.box=0.05
     short absolute plain.yaml
     short 'no step' plain.yaml --set run.iterations=0 --set run.start=normal
-    short 'mcp links' plain.yaml --set link.client.penalty=mcp
+    short 'mcp links' plain.yaml --set link.client.penalty=mcp --set features.standardize=false
     short participation plain.yaml --set run.participation.client=0.6 --set run.local_steps=2
     short overrides mixed.yaml
     short '100 clients' wide1.yaml
@@ -128,6 +128,8 @@ for precision in float bfloat16; do
     ! cmp -s $precision.whole/model.csv whole1/model.csv || fail "$precision: the bits of double"
 done
 refused 'one row each' many.yaml --set run.precision=float
+refused 'algorithm: hfsad' star.yaml --set run.precision=float
+refused 'group-mcp and group-scad' phase.yaml --set link.client.penalty=group-mcp --set run.precision=float
 # clients of the cloud's own, with and without edges, three levels
 awk -F, 'BEGIN { OFS = "," } $1 == "edge1" { $1 = "" } $1 == "edge2" { $1 = "north/edge2" } { print }' data/data.csv >deep.csv
 awk -F, 'BEGIN { OFS = "," } NR > 1 { $2 = $1 $2; $1 = "" } { print }' data/data.csv >flat.csv

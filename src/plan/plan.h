@@ -103,6 +103,13 @@ static inline bool plan_has_noise(const plan *p)
     return p->noise.rho > 0;
 }
 
+/* The start of a client's link by run.precision. */
+static inline void plan_shorten(const plan *p, size_t M, double *w)
+{
+    for (size_t m = 0; m < M && p->split > 0; m++)
+        w[m] = precision_round(p->split, w[m]);
+}
+
 /* The factor of a link's u before rounding: a power of two. */
 double plan_up_factor(const plan *p, double sigma);
 

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "core/precision.h"
 #include "data/generated.h"
 #include "plan/client_terms.h"
 #include "plan/cohort.h"
@@ -271,11 +270,12 @@ static void make_start(sim *s, const double *start)
         sim_place(s, i, start);
     const bool later = s->d->generated && !generated_is_drawn(s->d->generated) && !s->unit_u;
     s->leaf_start = later ? alloc_raw(s->M, sizeof *start) : NULL;
-    if (s->leaf_start)
-        for (size_t m = 0; m < s->M; m++)
-            s->leaf_start[m] = precision_round(s->p->split, start[m]);
-    else
+    if (s->leaf_start) {
+        memcpy(s->leaf_start, start, s->M * sizeof *start);
+        plan_shorten(s->p, s->M, s->leaf_start);
+    } else {
         start_leaves(s, start);
+    }
     if (s->guard.calm)
         guard_begin(&s->guard, s->guard.calm, s->M, start);
 }
