@@ -81,10 +81,33 @@ common="q/spec.yaml --set algorithm=hfsad --set run.polish=false --set run.itera
         members="$members $!"
     done
 }
-grep -q '^asked 141 questions, 0 answered$' curious.txt || fail "the curious edge: $(cat curious.txt)"
+grep -q '^asked 143 questions, 0 answered$' curious.txt || fail "the curious edge: $(cat curious.txt)"
 [ "$(grep -c 'edge1/client1 .*sum of residuals.*refused: a question that this spec does not have' edge1.audit)" -ge 80 ] || fail "the audit: $(tail -n 5 edge1.audit)"
 grep -q 'edge1/client1 .*scale of the data.*refused: another question with the number of one that was answered' edge1.audit || fail "the same number twice: $(grep scale edge1.audit)"
 until_true 60 eval "! kill -0 $cloud" || { fail "the cloud does not end: $(tail -n 3 ./*.log)"; kill -9 $cloud; }
 wait $cloud || fail "the cloud: $(tail -n 3 cloud.log)"
 cmp -s whole/model.csv fed/model.csv || fail "another model"
+
+echo "-- an edge that asks the star's questions out of their order, each refused; the run goes on"
+common="q/spec.yaml --set algorithm=star --broker mqtt://127.0.0.1:$port --durability process --set federation.name=disorder"
+# shellcheck disable=SC2086 # lists of words
+{
+    "$HFSAD" run q/spec.yaml --set algorithm=star --out star --quiet
+    setpriv --pdeathsig KILL "$HFSAD" cloud $common --state dc --out star-fed --quiet --linger 0 2>cloud.log &
+    cloud=$!
+    setpriv --pdeathsig KILL "$python" "$tests/curious_edge.py" "$port" disorder edge1 edge1/client1 4 $cloud >curious.txt 2>&1 &
+    members="$members $! $cloud"
+    until_true 60 grep -q listening curious.txt
+    for edge in edge1 edge2; do
+        setpriv --pdeathsig KILL "$HFSAD" edge $common --name $edge --state d$edge --linger 0 2>$edge.log &
+        members="$members $!"
+        setpriv --pdeathsig KILL "$HFSAD" client $common --all-of $edge --state d$edge-c --audit d$edge.audit 2>$edge-c.log &
+        members="$members $!"
+    done
+}
+until_true 60 eval "! kill -0 $cloud" || { fail "the cloud does not end: $(tail -n 3 ./*.log)"; kill -9 $cloud; }
+wait $cloud || fail "the cloud: $(tail -n 3 cloud.log)"
+grep -q '^asked [3-6] questions, 0 answered$' curious.txt || fail "the edge without an order: $(cat curious.txt)"
+[ "$(grep -c 'edge1/client1 .*refused: a question of star, polish or groups out of its order' dedge1.audit)" -ge 3 ] || fail "the audit: $(grep refused dedge1.audit)"
+cmp -s star/model.csv star-fed/model.csv || fail "another model"
 finish

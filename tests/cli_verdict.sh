@@ -52,6 +52,40 @@ expect 0 run apart.yaml --out apart
 [[ $(verdict apart) == "False not converged: a plane separates the classes"*"add a prior"* ]] || fail "apart: $(verdict apart)"
 expect 0 run apart.yaml --out apart --set algorithm=hfsad
 [[ $(verdict apart) == "False not converged: a plane separates the classes"*"add a prior"* ]] || fail "apart, hfsad: $(verdict apart)"
+# The same with rows of both classes on the plane, whose loss stays. A federation says it in the same words.
+says_none() # LOSS INTERCEPT WORDS, more settings
+{
+    printf 'data: weak.csv\nloss: {%s}\nfeatures: {intercept: %s}\n' "$1" "$2" >weak.yaml
+    expect 0 run weak.yaml --out weak "${@:4}"
+    [[ $(verdict weak) == "False not converged: "*"$3"*"no minimum; add "* ]] || fail "$1, intercept $2: $(verdict weak)"
+    expect 0 up weak.yaml --out weakly --quiet "${@:4}"
+    [ "$(verdict weak)" = "$(verdict weakly)" ] || fail "$1: up says $(verdict weakly)"
+}
+weak() # y of the rows on the plane, y of the others
+{
+    echo edge,client,y,x1,x2
+    for y in $1; do
+        printf '%s\n' "a,p,$y,0,1" "b,q,$y,0,1" "b,q,$y,0,-1"
+    done
+    for y in $2; do
+        printf '%s\n' "a,r,$y,$((y > 0 ? 2 : -2)),1" "b,s,$y,$((y > 0 ? 1 : -1)),0"
+    done
+}
+tiny=(--set prior.cloud.penalty=l1 --set prior.cloud.weight=1 --set prior.cloud.lambda=0.01)
+weak '1 -1' '1 -1' >weak.csv
+says_none 'kind: logistic' none 'a plane separates some rows'
+says_none 'kind: logistic' global 'a plane separates some rows'
+expect 0 run weak.yaml --out weak --set loss.kind=squared-hinge
+[[ $(verdict weak) == "True converged: "* ]] || fail "squared-hinge: $(verdict weak)"
+weak '1 -1' '1' >weak.csv
+says_none 'kind: logistic' client 'all rows of a client or edge' "${tiny[@]}"
+weak '0 1' '0 1' >weak.csv
+says_none 'kind: multinomial, classes: 2' global 'a plane separates some rows'
+says_none 'kind: multinomial, classes: 3' global 'a class has no rows' "${tiny[@]}"
+weak '1 3' '0' >weak.csv
+says_none 'kind: poisson' none 'some counts of 0'
+says_none 'kind: poisson' client 'all counts of a client or edge' "${tiny[@]}"
+
 expect 0 run apart.yaml --out own --set run.polish=false
 cmp apart/model.csv own/model.csv || fail "apart: not the run's own model"
 [[ $(verdict own) == "None not known: "*"run.polish=true"* ]] || fail "own: $(verdict own)"

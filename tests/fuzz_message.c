@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "net/message.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +50,12 @@ static void try_bytes(const unsigned char *bytes, size_t size)
     if (fault)
         return;
     check(m.kind < MESSAGE_KINDS && isfinite(m.sigma) && m.count <= MOST && m.values == values);
-    for (size_t i = 0; i < m.count; i++)
+    bool plain = !m.fixed;
+    for (size_t i = 0; i < m.count; i++) {
         check(m.fixed || isfinite(values[i]));
+        plain = plain && fabs(values[i]) < nextafter(DBL_MAX, 0);
+    }
+    check(m.plain == plain);
     unsigned char *again = malloc(message_bytes_most(m.count));
     size_t again_size;
     check(again != NULL);

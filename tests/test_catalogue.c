@@ -191,7 +191,7 @@ static void test_refusals(void **state)
 typedef struct {
     warden *w;
     hfsad_spec *spec;
-    uint64_t round;
+    uint64_t attempt, round;
 } client;
 
 /* A question of the polish about a direction or model, and a point, all of whose numbers are equal. */
@@ -208,7 +208,7 @@ static const char *ask(client *c, polish_kind kind, double vector, double point,
                                 .sums = polish_length(kind, M),
                                 .count = INQUIRY_POLISH_HEAD + count,
                                 .values = values,
-                                .round = (UINT64_C(1) << INQUIRY_ATTEMPT_BIT) + c->round};
+                                .round = ((1 + c->attempt) << INQUIRY_ATTEMPT_BIT) + c->round};
     return warden_judge(c->w, c->spec, &q, M, true);
 }
 
@@ -267,6 +267,112 @@ static void test_limits_are_kept(void **state)
     while (answered <= values && !ask(&c, POLISH_VALUE, answered, 0, false))
         answered++;
     assert_int_equal(answered, values);
+    /* A parent that asks all of them does not fill the client's memory. */
+    assert_true(values > WARDEN_PRINTS && c.w->n_prints <= WARDEN_PRINTS);
+    assert_true(c.w->prints_room * sizeof *c.w->prints <= 512 << 10);
+    assert_null(ask(&c, POLISH_LINE, 0.5, 1, false)); /* it still answers others */
+    close_client(&c);
+}
+
+/* The mixture without a key that prints of questions once were, up to the last number but one. Whoever knows it chooses
+ * the last number so that two questions have the same print. */
+static uint64_t mixed(const inquiry_question *q)
+{
+    const double head[] = {q->kind, (double)q->most, (double)q->sums, q->constant};
+    uint64_t words[ROOM] = {0}, h = 1;
+    memcpy(words, head, sizeof head);
+    words[4] = 4; /* numbers of the head */
+    words[5] = 0; /* and of the columns */
+    memcpy(words + 6, q->values, (q->count - 1) * sizeof *q->values);
+    for (size_t i = 0; i + 1 < 6 + q->count; i++) {
+        h = (h ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        h = (h ^ h >> 29) | (i == 4 || i == 5);
+    }
+    return h;
+}
+
+/* A parent asks a second question under the number of one that was answered, with the print of the first if prints had
+ * no key. */
+static void test_forged_prints(void **state)
+{
+    (void)state;
+    client c[2];
+    double values[2][INQUIRY_POLISH_HEAD + M] = {{1, 1, 0.5, 1, 0, 1, 1, 1}, {1, 1, 0.5, 1, 0, -4, 7, 0}};
+    inquiry_question q[2];
+    for (size_t i = 0; i < 2; i++)
+        q[i] = (inquiry_question){.kind = INQUIRY_POLISH + POLISH_VALUE,
+                                  .most = 1,
+                                  .sums = polish_length(POLISH_VALUE, M),
+                                  .count = INQUIRY_POLISH_HEAD + M,
+                                  .values = values[i],
+                                  .round = (UINT64_C(1) << INQUIRY_ATTEMPT_BIT) + 1};
+    uint64_t last;
+    memcpy(&last, &values[0][INQUIRY_POLISH_HEAD + M - 1], sizeof last);
+    last ^= mixed(&q[0]) ^ mixed(&q[1]);
+    memcpy(&values[1][INQUIRY_POLISH_HEAD + M - 1], &last, sizeof last);
+    for (size_t i = 0; i < 2; i++) {
+        open_client(&c[i], LINE "loss: {kind: absolute}\n");
+        assert_null(warden_judge(c[i].w, c[i].spec, &q[0], M, true));
+        assert_null(warden_judge(c[i].w, c[i].spec, &q[0], M, true));
+        assert_non_null(warden_judge(c[i].w, c[i].spec, &q[1], M, true));
+    }
+    /* Each client has a key of its own: what is found with one says nothing about another. */
+    assert_true(c[0].w->late_print != c[1].w->late_print);
+    for (size_t i = 0; i < 2; i++)
+        close_client(&c[i]);
+}
+
+static const char out_of_order[] = "a question of star, polish or groups out of its order";
+
+/* The first question of the set-up: from here on the client knows all that it was asked. */
+static void begin(client *c, const char *text)
+{
+    open_client(c, text);
+    const inquiry_question shape = {.kind = INQUIRY_SHAPE, .most = 2, .sums = 1, .round = 1};
+    assert_null(warden_judge(c->w, c->spec, &shape, M, false));
+    c->round = 1; /* no question is the first of an attempt */
+}
+
+static void refuse(client *c, polish_kind kind)
+{
+    const char *why = ask(c, kind, 3, 0, false);
+    if (!why || strcmp(why, out_of_order) != 0)
+        fail_msg("%s: %s", polish_table[kind].text, why ? why : "answered");
+}
+
+static void test_order_is_kept(void **state)
+{
+    (void)state;
+    client c;
+    begin(&c, LINE "loss: {kind: quantile, tau: 0.3}\noutput: {errors: true}\n");
+    for (int kind = 0; kind < POLISH_KINDS; kind++)
+        if (kind != POLISH_VALUE && catalogue_implies(c.spec, INQUIRY_POLISH + kind))
+            refuse(&c, (polish_kind)kind); /* none of them is the first */
+    assert_null(ask(&c, POLISH_VALUE, 1, 0, false));
+    refuse(&c, POLISH_METRIC);
+    assert_null(ask(&c, POLISH_HESSIAN, 0, 0, false));
+    refuse(&c, POLISH_DIAGONAL);
+    assert_null(ask(&c, POLISH_COMMIT, 1, 0, false));
+    refuse(&c, POLISH_LINE);
+    assert_null(ask(&c, POLISH_GRAM, 0, 0, false));
+    assert_null(ask(&c, POLISH_SPREAD, 1, 0, false));
+    refuse(&c, POLISH_PRODUCT);
+    /* Another client is lost: what clients keep comes again, and then the question that the cloud waits for. */
+    assert_null(ask(&c, POLISH_VALUE, 1, 0, false));
+    assert_null(ask(&c, POLISH_COMMIT, 1, 0, false));
+    assert_null(ask(&c, POLISH_GRAM, 0, 0, false));
+    assert_null(ask(&c, POLISH_SPREAD, 1, 0, false));
+    assert_null(ask(&c, POLISH_METRIC, 1, 0, false));
+    assert_null(ask(&c, POLISH_ROUND, 1, 0, false));
+    assert_null(ask(&c, POLISH_RESIDUALS, 1, 0, false));
+    refuse(&c, POLISH_MEAT);
+    refuse(&c, POLISH_VALUE); /* standard errors are the last */
+    assert_null(ask(&c, POLISH_BREAD, 1, 0, false));
+    assert_null(ask(&c, POLISH_MEAT, 1, 0, false));
+    refuse(&c, POLISH_RESIDUALS);
+    c.round = 0; /* a cloud that is started again begins with the first question */
+    c.attempt++;
+    assert_null(ask(&c, POLISH_VALUE, 4, 0, false));
     close_client(&c);
 }
 
@@ -359,6 +465,8 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_bounds_are_kept),
         cmocka_unit_test(test_limits_are_kept),
+        cmocka_unit_test(test_forged_prints),
+        cmocka_unit_test(test_order_is_kept),
         cmocka_unit_test(test_documented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

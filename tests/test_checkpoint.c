@@ -116,20 +116,27 @@ static void words_come_back(void **state)
     rng r = {rng_key(SEED, 1), 0};
     for (int turn = 0; turn < 300; turn++) {
         unsigned char bytes[4000], *next = bytes;
-        word_writer w = {.put = append, .to = &next}, counted = {0};
+        unsigned char direct[4000];
+        const size_t room = below(&r, 40);
+        memset(direct, 0x5a, sizeof direct);
+        word_writer w = {.put = append, .to = &next}, counted = {0}, written = {.memory = direct, .room = room};
         const uint64_t word = rng_u64(r.key, r.counter++);
         const size_t length = below(&r, 40), reals = below(&r, 20);
         double v[20], got[20];
         for (size_t i = 0; i < 20; i++)
             v[i] = i == 3 ? NAN : i == 4 ? -0.0 : log_uniform(&r, 1e-300, 1e300);
-        for (word_writer *one = &w; one; one = one == &w ? &counted : NULL) {
+        for (word_writer *one = &w; one; one = one == &w ? &counted : one == &counted ? &written : NULL) {
             words_put(one, word);
             words_put_text(one, "A text of forty bytes, or a part of it..", length);
             words_put_text(one, NULL, 0);
             words_put_reals(one, v, reals);
         }
         assert_int_equal(w.count * WORD_BYTES, next - bytes);
-        assert_int_equal(counted.count, w.count);
+        assert_true(counted.count == w.count && written.count == w.count);
+        if (w.count <= room) /* otherwise the caller takes more memory and begins again */
+            assert_memory_equal(direct, bytes, w.count * WORD_BYTES);
+        for (size_t i = room * WORD_BYTES; i < sizeof direct; i++)
+            assert_int_equal(direct[i], 0x5a);
         assert_true(words_sum(bytes, w.count) == w.sum);
         word_reader in = {bytes, w.count, false};
         size_t found;

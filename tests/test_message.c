@@ -138,6 +138,46 @@ static void round_trips(void **state)
     message_codec_free(c);
 }
 
+/* The two largest doubles stand for what is not finite. A receiver finds out itself whether there are any: what the
+ * sender knew is not in the frame. */
+static void plain_is_never_believed(void **state)
+{
+    (void)state;
+    const double largest = nextafter(INFINITY, 0), second = nextafter(largest, 0), third = nextafter(second, 0);
+    const double edges[] = {third, second, largest, INFINITY, NAN};
+    for (uint64_t seed = 0; seed < TRIALS; seed++) {
+        rng r = {rng_key(seed, 7), 0};
+        sample s;
+        unsigned char frame[MESSAGE_HEAD_BYTES + 8 * MOST + 4];
+        double values[MOST];
+        size_t size;
+        message m = {.plain = true};
+        draw(&r, &s, false);
+        if (s.m.count && below(&r, 3))
+            s.values[below(&r, s.m.count)] = copysign(edges[below(&r, 5)], below(&r, 2) ? 1 : -1);
+        bool plain = true, finite = true;
+        for (size_t i = 0; i < s.m.count; i++) {
+            plain = plain && fabs(s.values[i]) < second;
+            finite = finite && isfinite(s.values[i]);
+        }
+        assert_true(message_is_plain(s.values, s.m.count) == plain);
+        s.m.plain = plain;
+        assert_int_equal(message_encode(NULL, &s.m, WIRE_DOUBLE, NULL, frame, &size), finite ? 0 : MESSAGE_FAULT_VALUE);
+        if (!finite)
+            continue;
+        assert_int_equal(message_decode(NULL, frame, size, NULL, values, MOST, &m), 0);
+        assert_true(m.plain == plain);
+        if (!s.m.count)
+            continue;
+        /* the same frame with another number, behind the sender's back */
+        const double lie = copysign(edges[1 + below(&r, 2)], below(&r, 2) ? 1 : -1);
+        memcpy(frame + MESSAGE_HEAD_BYTES + 8 * below(&r, s.m.count), &lie, sizeof lie);
+        seal(frame, size);
+        assert_int_equal(message_decode(NULL, frame, size, NULL, values, MOST, &m), 0);
+        assert_false(m.plain);
+    }
+}
+
 /* The frame that docs/protocol.md prints, and the same as floats. */
 static void layout(void **state)
 {
@@ -145,7 +185,7 @@ static void layout(void **state)
                                 "\3\0\0\0\0\0\0\0\0\0\0\0\0\x40\x50\x40\2\0\0\0\x10\0\0\0"
                                 "\0\0\0\0\0\0\xf8\x3f\0\0\0\0\0\0\0\xc0\x3d\x78\x58\xb2";
     double values[] = {1.5, -2};
-    const message m = {MESSAGE_UP, 0x0123456789abcdef, 2, 7, 3, 65, 2, values, false, {0}, false};
+    const message m = {MESSAGE_UP, 0x0123456789abcdef, 2, 7, 3, 65, 2, values, false, {0}, false, false};
     unsigned char got[76];
     size_t size;
     (void)state;
@@ -198,7 +238,7 @@ static void damaged_frames_are_refused(void **state)
 static void words_travel_as_they_are(void **state)
 {
     uint64_t words[] = {UINT64_MAX, UINT64_C(0x7ff0000000000001), 5}, got[3];
-    message m = {MESSAGE_UP, 1, 2, 3, 4, 5, 3, (double *)(void *)words, true, {0}, false}, out;
+    message m = {MESSAGE_UP, 1, 2, 3, 4, 5, 3, (double *)(void *)words, true, {0}, false, false}, out;
     unsigned char frame[84];
     size_t size;
     (void)state;
@@ -237,7 +277,7 @@ static void well_formed_lies_are_refused(void **state)
         {"another value", 71, 0xff, MESSAGE_FAULT_VALUE},
     };
     double values[] = {0x1.fp1023, -0x1.fp1023}, got[2]; /* one bit more and they are no numbers */
-    const message m = {MESSAGE_UP, 1, 2, 3, 4, 0x1.fp1023, 2, values, false, {0}, false};
+    const message m = {MESSAGE_UP, 1, 2, 3, 4, 0x1.fp1023, 2, values, false, {0}, false, false};
     (void)state;
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         unsigned char frame[76];
@@ -258,7 +298,7 @@ static void well_formed_lies_are_refused(void **state)
 static void what_cannot_be_sent(void **state)
 {
     double values[] = {1, NAN};
-    message m = {MESSAGE_UP, 1, 2, 3, 4, 5, 2, values, false, {0}, false};
+    message m = {MESSAGE_UP, 1, 2, 3, 4, 5, 2, values, false, {0}, false, false};
     unsigned char frame[76];
     size_t size;
     (void)state;
@@ -292,7 +332,7 @@ static void differences(void **state)
         before[i] = rng_next_normal(&r);
         values[i] = before[i] + 1e-9 * rng_next_normal(&r);
     }
-    message m = {MESSAGE_DOWN, 1, 2, 12, 4, 5, BIG, values, false, {0}, false}, out;
+    message m = {MESSAGE_DOWN, 1, 2, 12, 4, 5, BIG, values, false, {0}, false, false}, out;
     message_reference reference = {11, BIG, before}, other = reference;
     message_head head;
     assert_int_equal(message_encode(c, &m, WIRE_DELTA, &reference, frame, &size), 0);
@@ -332,6 +372,24 @@ static void topics(void **state)
     assert_string_equal(path, "edge1/client7");
     assert_false(topic_read(topic, "q", path, &kind) || topic_read("hfsad/r/up", "r", path, &kind));
     assert_false(topic_read("hfsad/r/edge1/sideways", "r", path, &kind) || topic_read("hfsad/r", "r", path, &kind));
+    static const char *const none[] = {"",
+                                       "hfsad",
+                                       "hfsad/r/",
+                                       "hfsad/r//up",
+                                       "hfsad/r//",
+                                       "hfsad/re/up",
+                                       "hfsad/r/e/",
+                                       "hfsad/r/e/u",
+                                       "hfsad/r/e/upp",
+                                       "hfsad/r/e/UP",
+                                       "hfsad//e/up",
+                                       "Hfsad/r/e/up",
+                                       "/hfsad/r/e/up",
+                                       "hfsad/r/up/",
+                                       "hfsad/q/e/up"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        if (topic_read(none[i], "r", path, &kind))
+            fail_msg("%s was read as %s", none[i], path);
     for (int i = 0; i < TOPICS; i++) { /* every message finds the topic of its kind, in both directions */
         const message ack = {.kind = topic_message_kind((topic_kind)i), .k = i == TOPIC_ANSWER_ACK};
         assert_int_equal(topic_of(&ack, !topic_to_children((topic_kind)i)), i);
@@ -360,6 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(crc_is_the_standard),
         cmocka_unit_test(round_trips),
+        cmocka_unit_test(plain_is_never_believed),
         cmocka_unit_test(layout),
         cmocka_unit_test(damaged_frames_are_refused),
         cmocka_unit_test(words_travel_as_they_are),

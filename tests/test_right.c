@@ -594,12 +594,87 @@ static void a_box_holds_separable_classes(void **state)
     assert_true(fabs(a.w[0] - 15) < 1 && a.gap < 1e-4);
 }
 
+/* ---- no minimum ---- */
+
+/* Of row i in two numbers, the second one 1 if there is an intercept: the direction in which its loss falls for ever.
+ */
+static void falling_row(const table *t, size_t i, double *a)
+{
+    const double sign = has_labels(t->loss.kind) ? t->y[i] : -1;
+    a[0] = sign * t->x[i][0];
+    a[1] = sign * (t->intercept ? 1 : t->x[i][1]);
+}
+
+static bool falls_for_ever(const table *t, const double *d)
+{
+    bool any = false;
+    for (size_t i = 0; i < t->n; i++) {
+        double a[2];
+        falling_row(t, i, a);
+        const double s = a[0] * d[0] + a[1] * d[1];
+        const bool both = t->loss.kind == HFSAD_LOSS_POISSON && t->y[i] > 0;
+        if (s < 0 || (both && s > 0))
+            return false;
+        any = any || s > 0;
+    }
+    return any;
+}
+
+/* Of small integers, without rounding. The directions in which no loss grows are a cone: one of its two rays is at
+ * right angles to a row, or all rows are multiples of one. A squared hinge that is bounded below has a minimum. */
+static bool has_no_minimum(const table *t)
+{
+    for (size_t i = 0; i < t->n && t->loss.kind != HFSAD_LOSS_SQUARED_HINGE; i++) {
+        double a[2];
+        falling_row(t, i, a);
+        const double d[4][2] = {{a[0], a[1]}, {-a[0], -a[1]}, {-a[1], a[0]}, {a[1], -a[0]}};
+        for (size_t k = 0; k < 4; k++)
+            if (falls_for_ever(t, d[k]))
+                return true;
+    }
+    return false;
+}
+
+/* Many rows lie on the planes between classes: neither separated nor mixed. Columns of other units change nothing. */
+static void no_minimum_is_told_exactly(void **state)
+{
+    (void)state;
+    static const hfsad_loss_kind falling[] = {HFSAD_LOSS_LOGISTIC, HFSAD_LOSS_POISSON, HFSAD_LOSS_SQUARED_HINGE};
+    size_t none = 0;
+    for (uint64_t seed = 0; seed < PROBLEMS / 5; seed++) {
+        rng r = {rng_key(seed, rng_stream("right no minimum")), 0};
+        table t = {.loss = {falling[below(&r, 3)], 0.5, 1, INFINITY, 0.3}, .intercept = (levels)below(&r, 2)};
+        t.n = 2 + below(&r, 12);
+        t.M = t.intercept ? 1 : 2;
+        const double w = rng_next_normal(&r), unit = ldexp(1, (int)below(&r, 31) - 15);
+        for (size_t i = 0; i < t.n; i++) {
+            t.x[i][0] = (double)below(&r, 5) - 2;
+            t.x[i][1] = (double)below(&r, 3) - 1;
+            t.y[i] = draw_y(&r, t.loss.kind, w * (t.x[i][0] + 0.5));
+            t.client[i] = (int64_t)below(&r, CLIENTS);
+        }
+        const bool expected = has_no_minimum(&t);
+        for (size_t i = 0; i < t.n; i++)
+            t.x[i][0] *= unit;
+        const answer a = train(&t);
+        if (expected != (strstr(a.text, "no minimum") != NULL) || (expected && a.kind != HFSAD_VERDICT_NOT_CONVERGED))
+            fail_msg("seed %llu, %s, intercept %d: %s minimum, but %s", (unsigned long long)seed,
+                     loss_names[t.loss.kind], t.intercept, expected ? "no" : "a", a.text);
+        none += expected;
+    }
+    assert_in_range(none, PROBLEMS / 50, PROBLEMS / 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_box_holds_separable_classes), cmocka_unit_test(columns_far_from_zero),
-        cmocka_unit_test(few_rows_and_many_kinks),       cmocka_unit_test(bad_input),
-        cmocka_unit_test(same_answer_in_other_units),    cmocka_unit_test(same_answer_by_hfsad),
+        cmocka_unit_test(a_box_holds_separable_classes),
+        cmocka_unit_test(no_minimum_is_told_exactly),
+        cmocka_unit_test(columns_far_from_zero),
+        cmocka_unit_test(few_rows_and_many_kinks),
+        cmocka_unit_test(bad_input),
+        cmocka_unit_test(same_answer_in_other_units),
+        cmocka_unit_test(same_answer_by_hfsad),
         cmocka_unit_test(never_below_the_truth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,7 @@ TOOL message copy_of(const message *m)
 {
     message copy = *m;
     copy.values = NULL;
+    copy.plain = false; /* not in a frame: what arrives may be another number than was sent */
     if (m->count) {
         copy.values = malloc(m->count * sizeof(double));
         assert_non_null(copy.values);

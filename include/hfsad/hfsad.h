@@ -418,8 +418,8 @@ HFSAD_API bool hfsad_run_converged(const hfsad_run *run);
 /* The result of hfsad_run_polish. */
 typedef struct {
     bool accepted;
-    bool unbounded;   /* no minimum exists: the loss decreases without limit as the model grows */
-    char reason[200]; /* why it was not accepted, or "" */
+    bool unbounded;   /* no minimum exists: the loss of some rows decreases without limit as the model grows */
+    char reason[200]; /* why it was not accepted, or why no minimum exists, or "" */
     double objective_before,
         objective_after;   /* of one model for all nodes: the cloud's, cut to the box; the polished one */
     double objective_zero; /* of the model 0 */

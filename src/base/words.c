@@ -18,7 +18,7 @@ uint64_t words_sum(const unsigned char *bytes, size_t count)
     return sum;
 }
 
-void words_put(word_writer *w, uint64_t word)
+void words_put_elsewhere(word_writer *w, uint64_t word)
 {
     unsigned char bytes[WORD_BYTES];
     w->count++;
@@ -37,7 +37,15 @@ void words_put_real(word_writer *w, double v)
 
 void words_put_reals(word_writer *w, const double *v, size_t count)
 {
+    const uint64_t before = w->count;
     w->count += count;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (count > 0 && w->count <= w->room)
+        memcpy(w->memory + before * WORD_BYTES, v, count * WORD_BYTES);
+#else
+    for (size_t i = 0; i < count && w->count <= w->room; i++)
+        put64(w->memory + (before + i) * WORD_BYTES, bits_of(v[i]));
+#endif
     for (size_t i = 0; w->put && !w->unsummed && i < count; i++)
         w->sum = words_sum_add(w->sum, bits_of(v[i]));
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -120,14 +128,6 @@ const char *words_get_text(word_reader *r, size_t *length)
     const word_reader part = words_part(r, (size_t)words);
     *length = (size_t)bytes;
     return (const char *)part.at;
-}
-
-void words_pass(const word_transfer *t, uint64_t *v)
-{
-    if (t->out)
-        words_put(t->out, *v);
-    else
-        *v = words_get(t->in);
 }
 
 void words_pass_32(const word_transfer *t, uint32_t *v)

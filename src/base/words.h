@@ -5,6 +5,8 @@
 #ifndef HFSAD_BASE_WORDS_H
 #define HFSAD_BASE_WORDS_H
 
+#include "base/bits.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,9 +18,20 @@ typedef struct {
     void *to;
     uint64_t count, sum;
     bool unsummed; /* no checksum, because computing it takes longer than writing the words */
+    /* Memory for the first `room` words, in place of put; words behind them are only counted. A writer to memory has no
+     * checksum. NULL: put takes the words. */
+    unsigned char *memory;
+    size_t room;
 } word_writer;
 
-void words_put(word_writer *w, uint64_t word);
+void words_put_elsewhere(word_writer *w, uint64_t word);
+static inline void words_put(word_writer *w, uint64_t word)
+{
+    if (w->count < w->room)
+        put64(w->memory + w->count++ * WORD_BYTES, word);
+    else
+        words_put_elsewhere(w, word);
+}
 void words_put_real(word_writer *w, double v);
 void words_put_reals(word_writer *w, const double *v, size_t count);
 /* The length in bytes, then the bytes, padded with zeros to a whole word. NULL is written as the length UINT64_MAX. */
@@ -43,7 +56,13 @@ typedef struct {
     word_reader *in;
 } word_transfer;
 
-void words_pass(const word_transfer *t, uint64_t *v);
+static inline void words_pass(const word_transfer *t, uint64_t *v)
+{
+    if (t->out)
+        words_put(t->out, *v);
+    else
+        *v = words_get(t->in);
+}
 void words_pass_32(const word_transfer *t, uint32_t *v);
 void words_pass_flag(const word_transfer *t, bool *v);
 /* text may be NULL. */

@@ -40,6 +40,7 @@ LOSS_FN double multinomial_quarter(const hfsad_loss *loss, double any)
 }
 
 LOSS_ROW multinomial_kind = {
+    .endless = true,
     .several = true,
     .fit = LOSS_FIT_FIXED,
     .start = LOSS_START_ZERO,

@@ -15,6 +15,7 @@
 #include "polish/star_client.h"
 #include "polish/task.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +199,7 @@ typedef struct {
     inquiry *q;
     const inquiry_turns *turns;
     size_t M;
+    int before;                             /* kind of the solver's last question; -1: none */
     asked current;                          /* that the solver waits for */
     asked *past;                            /* answered ones that clients keep something of, as they came */
     size_t n_past, past_room, past_numbers; /* past_numbers: of all their vectors */
@@ -346,6 +348,8 @@ static bool ask(void *context, const polish_question *q, double *sum)
     const size_t M = q->chosen ? q->chosen : a->M;
     const size_t points = polish_points(q->kind, M), count = polish_down(q->kind, M) - points;
     double *v = a->current.vectors;
+    assert(polish_may_follow(q->kind, a->before)); /* clients refuse it otherwise, and the run would wait for ever */
+    a->before = (int)q->kind;
     a->current = (asked){q->kind, q->kappa, q->beta, q->step, M, v};
     if (count)
         memcpy(v, q->vector, count * sizeof *v);
@@ -387,20 +391,19 @@ static void take_polish_row(void *context, const polish_row *row)
     a->n_rows = row->number;
 }
 
+static int polish_end_of(const polish_result *r)
+{
+    return !r->finished  ? POLISH_UNFINISHED
+           : r->vanishes ? POLISH_VANISHES
+           : r->endless  ? POLISH_ENDLESS
+                         : POLISH_FINISHED;
+}
+
 static void pack(double *to, const polish_result *r, uint64_t rows)
 {
     const double numbers[FEDERATION_POLISH_HEAD] = {
-        r->finished ? POLISH_FINISHED : POLISH_UNFINISHED,
-        r->before,
-        r->after,
-        r->bound,
-        r->residual,
-        (double)r->exchanges,
-        (double)r->down,
-        (double)r->up,
-        (double)r->stages,
-        r->zero,
-        (double)rows,
+        polish_end_of(r), r->before,     r->after,          r->bound, r->residual,  (double)r->exchanges,
+        (double)r->down,  (double)r->up, (double)r->stages, r->zero,  (double)rows,
     };
     memcpy(to, numbers, sizeof numbers);
 }
@@ -408,7 +411,9 @@ static void pack(double *to, const polish_result *r, uint64_t rows)
 polish_result federation_polish_result(const double *numbers)
 {
     return (polish_result){
-        .finished = numbers[0] == POLISH_FINISHED,
+        .finished = numbers[0] == POLISH_FINISHED || numbers[0] == POLISH_ENDLESS || numbers[0] == POLISH_VANISHES,
+        .endless = numbers[0] == POLISH_ENDLESS || numbers[0] == POLISH_VANISHES,
+        .vanishes = numbers[0] == POLISH_VANISHES,
         .before = numbers[1],
         .after = numbers[2],
         .bound = numbers[3],
@@ -441,6 +446,7 @@ static bool solve(asker *a, const federation *f, const double *w, double *number
         owners_spread(f->p, f->shape, w, numbers + FEDERATION_POLISH_HEAD);
         a->why = GOES_ON;
         a->forgets = false;
+        a->before = -1;
         solved = polish_solve(&problem, numbers + FEDERATION_POLISH_HEAD, &found);
         anew = a->why == BEGINS_ANEW;
     }

@@ -106,7 +106,7 @@ void host_connect(host *h, transport *above, transport *below)
 static uint64_t due_of(const hosted *at)
 {
     const uint64_t trains = at->n ? node_due(at->n) : UINT64_MAX, asks = at->q ? inquiry_due(at->q) : UINT64_MAX;
-    const uint64_t first = trains < asks ? trains : asks, admits = host_admit_due(at),
+    const uint64_t first = trains < asks ? trains : asks, admits = host_admits(at) ? host_admit_due(at) : UINT64_MAX,
                    calls = at->call ? channel_due(&at->call->ask) : UINT64_MAX, own = admits < calls ? admits : calls,
                    renews = at->call ? channel_due(&at->call->renew) : UINT64_MAX, least = own < renews ? own : renews;
     return first < least ? first : least;
@@ -114,10 +114,12 @@ static uint64_t due_of(const hosted *at)
 
 static void tick(hosted *at, uint64_t now)
 {
-    host_admit_tick(at, now);
+    if (host_admits(at))
+        host_admit_tick(at, now);
     if (at->q)
         inquiry_tick(at->q, now);
-    host_watch_children(at, now);
+    if (at->n_children)
+        host_watch_children(at, now);
     if (at->n)
         node_tick(at->n, now);
     if (at->call)

@@ -21,10 +21,15 @@ static uint32_t steps_in(double time, double took, uint64_t steps)
     return fit > NODE_STEPS_MOST ? NODE_STEPS_MOST : fit < 1 ? 1 : (uint32_t)fit;
 }
 
-child_name *host_child_of(const hosted *at, const char *path)
+child_name *host_child_of(hosted *at, const char *path)
 {
     const child_name wanted = {.path = (char *)path};
-    return bsearch(&wanted, at->children, at->n_children, sizeof wanted, host_by_path);
+    child_name *child = at->next_child < at->n_children ? &at->children[at->next_child] : NULL;
+    if (!child || strcmp(child->path, path) != 0)
+        child = bsearch(&wanted, at->children, at->n_children, sizeof wanted, host_by_path);
+    if (child)
+        at->next_child = child->next;
+    return child;
 }
 
 typedef struct {

@@ -14,6 +14,20 @@ int host_by_path(const void *a, const void *b)
     return strcmp(((const child_name *)a)->path, ((const child_name *)b)->path);
 }
 
+static bool sort_children(hosted *at)
+{
+    size_t *by_slot = alloc_zero(at->n_children, sizeof *by_slot);
+    if (!by_slot)
+        return false;
+    qsort(at->children, at->n_children, sizeof *at->children, host_by_path);
+    for (size_t c = 0; c < at->n_children; c++)
+        by_slot[at->children[c].slot] = c;
+    for (size_t c = 0; c < at->n_children; c++)
+        at->children[c].next = by_slot[(at->children[c].slot + 1) % at->n_children];
+    free(by_slot);
+    return true;
+}
+
 static bool name_nodes(hosted *at, const host_place *place)
 {
     char parent[TOPIC_MAX];
@@ -30,8 +44,7 @@ static bool name_nodes(hosted *at, const host_place *place)
         if (!at->children[c].path)
             return false;
     }
-    qsort(at->children, at->n_children, sizeof *at->children, host_by_path);
-    return true;
+    return sort_children(at);
 }
 
 enum { FILTERS_MOST = TOPICS + 2 };

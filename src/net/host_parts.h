@@ -45,7 +45,8 @@ typedef struct {
 typedef struct {
     char *path;
     size_t slot;
-    bool deserted;        /* the child has reported that no client below it takes part */
+    size_t next;   /* in the array, the child of the next slot: UPs of a round often arrive in the order of the slots */
+    bool deserted; /* the child has reported that no client below it takes part */
     uint64_t lives_until; /* end of the time for which its last STATUS holds; 0: gone, or never heard */
     double stateless;     /* process that has reported a missing state after training began; 0: none */
     bool absent;          /* CHILD_ABSENT has been reported */
@@ -95,6 +96,7 @@ typedef struct {
     char *path, *parent; /* parent: NULL for the root */
     child_name *children;
     size_t n_children, n_inner;
+    size_t next_child;   /* in the array: the one expected to speak next */
     size_t member[WAYS]; /* SIZE_MAX: none */
     bool uncommitted;    /* packed but not in the store yet */
     bool early;          /* the node has processed host.frame before its own copy arrived */
@@ -225,12 +227,19 @@ void host_admit_tick(hosted *at, uint64_t now);
 void host_admit_repeat(hosted *at);
 uint64_t host_admit_due(const hosted *at);
 hfsad_status host_admit_send(host *h, hosted *at, hfsad_error *err);
+/* Whether there is something to tick or to send. Inline, because every turn of a process asks each node, nearly always
+ * for nothing. */
+static inline bool host_admits(const hosted *at)
+{
+    return at->orders || at->wish[0] || at->dismisses || at->tell_admitted || at->admit.live || at->admit.send ||
+           at->admit.open;
+}
 
 /* Creates the node if the inquiry has its result. */
 void host_take_setup(host *h, hosted *at);
 
 /* Look-up in the array of children. */
-child_name *host_child_of(const hosted *at, const char *path);
+child_name *host_child_of(hosted *at, const char *path);
 int host_by_path(const void *a, const void *b);
 /* Makes room for received messages of up to `most` numbers. */
 hfsad_status host_take_room(host *h, size_t most, hfsad_error *err);

@@ -140,7 +140,7 @@ hfsad_status host_send_all(host *h, uint64_t now, hfsad_error *err)
     hfsad_status status = HFSAD_OK;
     for (size_t i = 0; i < h->count && !status; i++) {
         hosted *at = &h->all[i];
-        node_letter letter;
+        UNFILLED node_letter letter;
         if (at->keys && at->keys->hello_due)
             status = host_send_hello(h, at, err);
         if (!status && at->call)
@@ -149,7 +149,7 @@ hfsad_status host_send_all(host *h, uint64_t now, hfsad_error *err)
                ((at->q && inquiry_next_letter(at->q, &letter)) || (at->n && node_next_letter(at->n, &letter))))
             status = host_send(h, at, letter.to_parent ? ABOVE : BELOW, topic_of(&letter.m, letter.to_parent),
                                &letter.m, err);
-        if (!status)
+        if (!status && host_admits(at))
             status = host_admit_send(h, at, err);
         if ((at->q && inquiry_is_too_large(at->q)) || (at->n && node_is_too_large(at->n)))
             host_end_too_large(h, at);

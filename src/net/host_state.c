@@ -225,13 +225,14 @@ hfsad_status host_get_lines(const host *h, void (*line)(void *context, const cha
 
 static hfsad_status put_state(host *h, hosted *at, hfsad_error *err)
 {
-    h->out.size = 0;
-    h->out.failed = false;
-    word_writer writer = {.put = append, .to = &h->out, .unsummed = true};
-    node_pack(at->n, &writer);
-    if (h->out.failed)
-        return error_memory(err, h->out.room, "the state of a node");
-    return store_put_state(h->s.state, at->path, h->out.bytes, h->out.size, err);
+    word_writer writer;
+    do { /* twice if the state has grown: the first pass counts its words */
+        writer = (word_writer){.memory = h->out.bytes, .room = h->out.room / WORD_BYTES};
+        node_pack(at->n, &writer);
+        if (!alloc_grow((void **)&h->out.bytes, &h->out.room, writer.count * WORD_BYTES, 1))
+            return error_memory(err, writer.count * WORD_BYTES, "the state of a node");
+    } while (writer.count > writer.room);
+    return store_put_state(h->s.state, at->path, h->out.bytes, writer.count * WORD_BYTES, err);
 }
 
 /* whole: also unchanged states that messages replace. */
@@ -341,7 +342,7 @@ bool host_commit(host *h)
     h->result_kept = h->result != NULL;
     for (size_t i = 0; i < h->count; i++) {
         hosted *at = &h->all[i];
-        if (at->uncommitted)
+        if (at->uncommitted && at->n_children)
             host_tell_absences(h, at);
         at->uncommitted = false;
         at->unkept = at->unkept && !at->n;

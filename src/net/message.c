@@ -90,14 +90,30 @@ size_t message_bytes_most(size_t count)
 
 /* ---- little-endian numbers ---- */
 
-/* Without a branch, so that it is vector code: a number is not finite if its exponent is all ones. */
+/* Without a branch, so that it is vector code: the sum has the highest bit if the number without its sign is too large.
+ */
+bool message_is_plain(const double *v, size_t count)
+{
+    const uint64_t sign = UINT64_C(1) << 63, least = (UINT64_C(0x7ff) << 52) - 2;
+    uint64_t over = 0;
+    for (size_t i = 0; i < count; i++)
+        over |= (bits_of(v[i]) & ~sign) + (sign - least);
+    return !(over & sign);
+}
+
 static bool all_finite(const double *v, size_t count)
 {
-    const uint64_t exponent = UINT64_C(0x7ff) << 52;
-    uint64_t bad = 0;
     for (size_t i = 0; i < count; i++)
-        bad |= (bits_of(v[i]) & exponent) == exponent;
-    return !bad;
+        if (!isfinite(v[i]))
+            return false;
+    return true;
+}
+
+/* Nearly all vectors are plain, and then one pass suffices. */
+static bool may_travel(const double *v, size_t count, bool *plain)
+{
+    *plain = message_is_plain(v, count);
+    return *plain || all_finite(v, count);
 }
 
 static void put_doubles(unsigned char *to, const double *v, size_t count)
@@ -244,7 +260,9 @@ message_fault message_encode(message_codec *c, const message *m, wire_encoding e
         return MESSAGE_FAULT_ENCODING;
     if (m->count > MESSAGE_COUNT_MAX)
         return MESSAGE_FAULT_COUNT;
-    if (!isfinite(m->sigma) || (!m->fixed && !all_finite(m->values, m->count)))
+    bool plain = m->plain;
+    assert(!plain || m->fixed || message_is_plain(m->values, m->count));
+    if (!isfinite(m->sigma) || (!m->fixed && !plain && !may_travel(m->values, m->count, &plain)))
         return MESSAGE_FAULT_VALUE;
     if ((encoding == WIRE_FIXED) != m->fixed || (m->fixed && !may_be_fixed(m->kind)))
         return MESSAGE_FAULT_ENCODING;
@@ -363,9 +381,11 @@ static message_fault decode(message_codec *c, const void *bytes, size_t size, bo
         if (!get_difference(c, values, payload, size - MESSAGE_HEAD_BYTES - MESSAGE_SUM_BYTES, reference))
             return MESSAGE_FAULT_ENCODING;
     }
-    if (!head.m.fixed && !all_finite(values, count))
+    bool plain = false;
+    if (!head.m.fixed && !may_travel(values, count, &plain))
         return MESSAGE_FAULT_VALUE;
     *m = head.m;
+    m->plain = plain;
     m->values = values;
     return MESSAGE_FAULT_NONE;
 }

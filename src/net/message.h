@@ -44,6 +44,7 @@ typedef struct {
     bool fixed;         /* values are 64-bit words in fixed point (base/fixed.h) */
     uint64_t digest[4]; /* digest of the DOWN or ASK that the message answers, for masks (veil.h); not sent */
     bool digested;      /* a received message whose digest is set */
+    bool plain;         /* message_is_plain(values) is known to hold, and is not computed again */
 } message;
 
 enum {
@@ -86,6 +87,10 @@ typedef struct {
 typedef struct message_codec message_codec;
 hfsad_status message_codec_create(message_codec **c, size_t most, hfsad_error *err);
 void message_codec_free(message_codec *c);
+
+/* Whether no number is infinite or not a number, nor one of the two largest doubles, which stand for these on the wire
+ * (node_numbers.c). */
+bool message_is_plain(const double *v, size_t count);
 
 /* Upper limit on the bytes of a frame with this count of numbers, in any encoding. */
 size_t message_bytes_most(size_t count);

@@ -486,7 +486,7 @@ static message up_letter(node *n)
     m.sigma = sigma;
     if (n->s.p->fixed && fixed_up(n, &m))
         return m;
-    numbers_hide(n->u, n->s.M);
+    m.plain = numbers_hide(n->u, n->s.M) && m.count == n->s.M;
     m.sigma = number_hide(sigma);
     return m;
 }
@@ -547,7 +547,7 @@ static message down_letter(node *n)
     message m = node_letter_of(n, MESSAGE_DOWN, NODE_PHASE_TRAIN, (n->s.async ? n->async.version : n->round) + 1);
     m.k = n->begun;
     m.count = n->s.M + n->a->down;
-    m.values = numbers_to_say(n->inner.partial, n->w, m.count);
+    m.values = numbers_to_say(n->inner.partial, n->w, m.count, &m.plain);
     return m;
 }
 

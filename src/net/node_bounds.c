@@ -10,6 +10,8 @@
  */
 #include "net/node_parts.h"
 
+#include "base/bits.h"
+
 #include <float.h>
 #include <math.h>
 
@@ -58,15 +60,17 @@ void bounds_reach(node *n)
 /* false: one of the numbers is not within `within` of sigma w, or of 0 if w is NULL. */
 static bool all_within(const double *u, const double *w, size_t M, double sigma, double within)
 {
-    size_t beyond = 0;
-    double farthest = 0, sum = 0; /* sum: not finite if a number is not */
-    for (size_t m = 0; m < M; m++) {
-        const double away = fabs(u[m] - (w ? sigma * w[m] : 0));
-        farthest = away > farthest ? away : farthest;
-        sum += u[m];
-    }
-    if (farthest <= within && isfinite(sum)) /* nearly always: the slack is not needed */
+    /* Doubles without a sign have the order of their bits, so that the highest bit of the difference tells which is
+     * larger: without a branch this is vector code. A number that is not finite is beyond every limit. */
+    const uint64_t sign = UINT64_C(1) << 63, limit = bits_of(within);
+    uint64_t over = within >= 0 && within <= DBL_MAX ? 0 : sign;
+    for (size_t m = 0; w && m < M; m++)
+        over |= limit - (bits_of(u[m] - sigma * w[m]) & ~sign);
+    for (size_t m = 0; !w && m < M; m++)
+        over |= limit - (bits_of(u[m]) & ~sign);
+    if (!(over & sign)) /* nearly always: the slack is not needed */
         return true;
+    int beyond = 0;
     for (size_t m = 0; m < M; m++) {
         const double centre = w ? sigma * w[m] : 0;
         beyond += !(fabs(u[m] - centre) <= within + slack * (fabs(u[m]) + fabs(centre)) && fabs(u[m]) <= DBL_MAX);

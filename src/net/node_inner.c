@@ -203,11 +203,30 @@ static void open_round(node *n)
     node_send(n, &n->down);
 }
 
-static bool is_ready(const node *n)
+static bool has_up(const node *n, const child_state *child)
 {
-    for (size_t c = 0; c < n->s.n_children; c++)
-        if (!n->inner.child[c].has)
+    (void)n;
+    return child->has;
+}
+
+/* Whether a property holds for all children. The search begins where the last one ended: within a round children only
+ * gain it, so all searches of a round together pass each child about once, in whatever order their messages arrive. */
+static bool all_children(const node *n, bool (*is_good)(const node *n, const child_state *child), size_t *from)
+{
+    const size_t count = n->s.n_children;
+    size_t c = *from < count ? *from : 0;
+    for (size_t i = 0; i < count; i++, c = c + 1 < count ? c + 1 : 0)
+        if (!is_good(n, &n->inner.child[c])) {
+            *from = c;
             return false;
+        }
+    return true;
+}
+
+static bool is_ready(node *n)
+{
+    if (!all_children(n, has_up, &n->inner.lacks))
+        return false;
     const uint64_t round = n->round + n->unit;
     return is_root(n) || (!n->talks && !takes_part_in(n, round)) || n->down_round == period_start(n, round);
 }
@@ -461,12 +480,9 @@ static bool handle_ack(node *n, size_t c, const message *m, node_refusal *why)
     return true;
 }
 
-static bool all_told(const node *n)
+static bool is_told(const node *n, const child_state *child)
 {
-    for (size_t c = 0; c < n->s.n_children; c++)
-        if (!n->inner.child[c].told || (!n->inner.child[c].has && n->inner.child[c].need != n->round + n->unit))
-            return false;
-    return true;
+    return child->told && (child->has || child->need == n->round + n->unit);
 }
 
 bool inner_handle(node *n, size_t from, const message *m, node_refusal *why)
@@ -478,7 +494,7 @@ bool inner_handle(node *n, size_t from, const message *m, node_refusal *why)
     if (!news)
         return false;
     inner_advance(n);
-    if (n->state == NODE_TRAINS && !n->s.async && all_told(n))
+    if (n->state == NODE_TRAINS && !n->s.async && all_children(n, is_told, &n->inner.untold))
         channel_stop(&n->down);
     return true;
 }

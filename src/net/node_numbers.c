@@ -8,6 +8,7 @@
  */
 #include "net/node_parts.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,26 +16,18 @@
 
 #define SIGN_BIT (UINT64_C(1) << 63)
 #define INFINITE (UINT64_C(0x7ff) << 52)
-#define HIDDEN (INFINITE - 2) /* the two largest numbers, and everything beyond */
-
 #define ABSENT (INFINITE - 3) /* of a model that is not there: set aside, if negative */
 
-/* Whether one of the numbers, by its bits without the sign, is `least` or more; without a branch, so that it becomes
- * vector code. */
-static bool any_from(uint64_t least, const double *v, size_t count)
+/* Without a branch, so that it becomes vector code. */
+bool all_finite(const double *v, size_t count)
 {
     uint64_t over = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t bits;
         memcpy(&bits, &v[i], sizeof bits);
-        over |= (bits & ~SIGN_BIT) + (SIGN_BIT - least);
+        over |= (bits & ~SIGN_BIT) + (SIGN_BIT - INFINITE);
     }
-    return over & SIGN_BIT;
-}
-
-bool all_finite(const double *v, size_t count)
-{
-    return !any_from(INFINITE, v, count);
+    return !(over & SIGN_BIT);
 }
 
 static double not_a_number(void)
@@ -52,25 +45,29 @@ static double number_show(double v)
     return fabs(v) < not_a_number() ? v : copysign(fabs(v) < DBL_MAX ? (double)NAN : (double)INFINITY, v);
 }
 
-void numbers_hide(double *v, size_t count)
+bool numbers_hide(double *v, size_t count)
 {
-    if (!all_finite(v, count))
-        for (size_t i = 0; i < count; i++)
-            v[i] = number_hide(v[i]);
+    if (message_is_plain(v, count))
+        return true;
+    for (size_t i = 0; i < count; i++)
+        v[i] = number_hide(v[i]);
+    return false;
 }
 
-double *numbers_to_say(double *room, double *v, size_t count)
+double *numbers_to_say(double *room, double *v, size_t count, bool *plain)
 {
-    if (all_finite(v, count))
+    *plain = message_is_plain(v, count);
+    if (*plain || all_finite(v, count))
         return v;
     memcpy(room, v, count * sizeof *v);
-    numbers_hide(room, count);
+    (void)numbers_hide(room, count);
     return room;
 }
 
 bool numbers_take(node *n, message *m, node_refusal *why)
 {
-    const bool hidden = any_from(HIDDEN, m->values, m->count);
+    assert(!m->plain || message_is_plain(m->values, m->count));
+    const bool hidden = !m->plain && !message_is_plain(m->values, m->count);
     if ((hidden && !all_finite(m->values, m->count)) || !isfinite(m->sigma))
         return node_refuse(n, why, NODE_REFUSED_VALUE);
     m->sigma = number_show(m->sigma);

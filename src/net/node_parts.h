@@ -187,9 +187,10 @@ typedef struct {
     uint64_t *total; /* fixed point: scratch for a sum */
     double settled;  /* intercept for the output, instead of the one in w */
     bool has_settled;
-    double *models;  /* models of the subtree, this node's first; allocated when they are asked for */
-    bool has_models; /* all of them have arrived */
-    double *slots;   /* n_children: numbers of an ACK */
+    double *models;       /* models of the subtree, this node's first; allocated when they are asked for */
+    bool has_models;      /* all of them have arrived */
+    double *slots;        /* n_children: numbers of an ACK */
+    size_t lacks, untold; /* where the searches for children without an UP, and without the DOWN, ended; not stored */
 } inner_part;
 
 /* Asynchronous training. */
@@ -371,11 +372,12 @@ void node_greet(node *n, uint64_t begun);
 /* numbers that are not finite (node_numbers.c) */
 bool all_finite(const double *v, size_t count);
 double number_hide(double v);
-void numbers_hide(double *v, size_t count);
+/* Encodes numbers that are not finite; true: there was nothing to do, and message_is_plain holds. */
+bool numbers_hide(double *v, size_t count);
 /* Marks the model of an absent child by its first number; aside: the child was set aside. */
 void model_mark_absent(double *w, bool aside);
-/* Returns v; or room, with v's numbers that are not finite encoded. */
-double *numbers_to_say(double *room, double *v, size_t count);
+/* Returns v; or room, with v's numbers that are not finite encoded. *plain: message_is_plain of the result is known. */
+double *numbers_to_say(double *room, double *v, size_t count, bool *plain);
 /* Decodes the numbers of a received message; false: the message is refused. */
 bool numbers_take(node *n, message *m, node_refusal *why);
 

@@ -382,7 +382,7 @@ message question_answer_letter(node *n, const question_row *row)
         row->kept) /* the version of a client's last step; the lines of an inner node that led here */
         m.sigma = n->s.leaf ? (double)n->up_round : (double)record_size(n);
     if (!m.fixed)
-        numbers_hide(m.values, m.count);
+        m.plain = numbers_hide(m.values, m.count);
     return m;
 }
 
@@ -535,7 +535,7 @@ message question_letter(node *n)
     message m = node_letter_of(n, MESSAGE_ASK, q->row->phase, q->round);
     m.k = n->begun;
     m.count = numbers_down(n, q->row, true);
-    m.values = numbers_to_say(n->inner.partial, q->w, m.count);
+    m.values = numbers_to_say(n->inner.partial, q->w, m.count, &m.plain);
     return m;
 }
 

@@ -37,7 +37,7 @@ void record_add(node *n, const char *text)
 {
     record_copy *copy = &n->async.copy;
     const size_t size = strlen(text);
-    if (!says_copies(n) || !alloc_grow((void **)&copy->text, &copy->room, copy->size + size, 1))
+    if (size == 0 || !says_copies(n) || !alloc_grow((void **)&copy->text, &copy->room, copy->size + size, 1))
         return; /* without memory: a record with a gap, which cannot be replayed */
     memcpy(copy->text + copy->size, text, size);
     copy->size += size;

@@ -207,7 +207,7 @@ static message down_of(node *n, uint64_t version, const double *w)
     m.values = n->async.down;
     m.count = M;
     memcpy(m.values, w, M * sizeof *w);
-    numbers_hide(m.values, M);
+    (void)numbers_hide(m.values, M);
     for (size_t first = 0; first < n->s.n_children; first = unit_end(n, first))
         m.values[m.count++] = n->inner.child[first].call_w && n->inner.child[first].call == version;
     return m;

@@ -92,21 +92,23 @@ bool topic_write(char topic[TOPIC_MAX], const char *run, const char *path, topic
 
 bool topic_read(const char *topic, const char *run, char path[TOPIC_MAX], topic_kind *kind)
 {
-    const size_t named = strlen(run), root = sizeof ROOT; /* with the slash */
-    if (strlen(topic) >= TOPIC_MAX || strncmp(topic, ROOT "/", root) != 0)
+#define TOPIC_LENGTH(name, text, kind) sizeof text - 1,
+    static const unsigned char lengths[] = {TOPIC_LIST(TOPIC_LENGTH)};
+    const size_t named = strlen(run), root = sizeof ROOT, length = strlen(topic), before = root + named + 1;
+    if (length >= TOPIC_MAX || length <= before || memcmp(topic, ROOT "/", root) != 0 ||
+        memcmp(topic + root, run, named) != 0 || topic[before - 1] != '/')
         return false;
-    topic += root;
-    if (strncmp(topic, run, named) != 0 || topic[named] != '/')
+    size_t last = length; /* behind the last slash */
+    while (topic[last - 1] != '/')
+        last--;
+    if (last <= before + 1)
         return false;
-    topic += named + 1;
-    const char *last = strrchr(topic, '/');
-    if (!last || last == topic)
-        return false;
+    const size_t of_path = last - 1 - before, of_name = length - last;
     for (int i = 0; i < TOPICS; i++) {
-        if (strcmp(last + 1, topic_name((topic_kind)i)) != 0)
+        if (of_name != lengths[i] || memcmp(topic + last, topic_name((topic_kind)i), of_name) != 0)
             continue;
-        memcpy(path, topic, (size_t)(last - topic));
-        path[last - topic] = 0;
+        memcpy(path, topic + before, of_path);
+        path[of_path] = 0;
         *kind = (topic_kind)i;
         return true;
     }

@@ -1,13 +1,16 @@
 #include "net/warden.h"
 
 #include "base/alloc.h"
-#include "base/bits.h"
 #include "net/catalogue.h"
+#include "net/seal.h"
 #include "personal/mixture.h"
 #include "plan/refusal.h"
 #include "plan/scales.h"
+#include "polish/answers.h"
 
 #include <math.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,23 +116,31 @@ unsigned warden_most(const hfsad_spec *spec, int kind)
 
 /* ---- numbers ---- */
 
-static uint64_t mix(uint64_t h, uint64_t v)
+/* A print is 64 bits of SHA-256 under a key that only this process knows: a parent cannot look for two questions with
+ * the same print, to ask one under the number of the other or uncounted. */
+static uint64_t print_of(const warden *w, const double head[4], const inquiry_question *q, size_t from)
 {
-    h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ h >> 29;
+    struct {
+        unsigned char key[SEAL_DIGEST];
+        double head[4];
+        uint64_t columns, count;
+        unsigned char parts[2][SEAL_DIGEST];
+    } all = {.columns = q->n_columns, .count = q->count - from};
+    unsigned char digest[SEAL_DIGEST];
+    memcpy(all.key, w->key, sizeof all.key);
+    memcpy(all.head, head, sizeof all.head);
+    seal_digest(q->columns, q->n_columns * sizeof *q->columns, all.parts[0]);
+    seal_digest(q->values + from, (q->count - from) * sizeof *q->values, all.parts[1]);
+    seal_digest(&all, sizeof all, digest);
+    uint64_t print;
+    memcpy(&print, digest, sizeof print);
+    return print | 1;
 }
 
-static uint64_t print_of(uint64_t h, const double *v, size_t count)
+static uint64_t print_question(const warden *w, const inquiry_question *q)
 {
-    for (size_t i = 0; i < count; i++)
-        h = mix(h, bits_of(v[i]));
-    return mix(h, count) | 1;
-}
-
-static uint64_t print_question(const inquiry_question *q)
-{
-    const double head[] = {q->kind, (double)q->most, (double)q->sums, q->constant};
-    return print_of(print_of(print_of(1, head, 4), q->columns, q->n_columns), q->values, q->count);
+    const double head[4] = {q->kind, (double)q->most, (double)q->sums, q->constant};
+    return print_of(w, head, q, 0);
 }
 
 static bool is_within(const hfsad_spec *spec, const double *v, size_t count)
@@ -166,7 +177,9 @@ static unsigned times_of(const warden *w, size_t s)
 /* The rows must be seen in one way: with one column of the intercept, and standardised by the same numbers. */
 static const char *judge_columns(warden *w, const inquiry_question *q)
 {
-    const uint64_t columns = q->n_columns ? print_of(2, q->columns, q->n_columns) : 0;
+    const inquiry_question of = {.n_columns = q->n_columns, .columns = q->columns};
+    const double head[4] = {0};
+    const uint64_t columns = q->n_columns ? print_of(w, head, &of, 0) : 0;
     if ((columns && w->columns && columns != w->columns) ||
         (q->constant != 0 && w->constant != 0 && q->constant != w->constant))
         return "columns or intercept differ from those of earlier questions";
@@ -181,7 +194,7 @@ static void begin_question(warden *w, const inquiry_question *q)
 {
     if (w->begun || q->kind != INQUIRY_SHAPE || q->round != 1)
         return;
-    w->begun = true;
+    w->begun = w->ordered = true;
     w->count = 0;
     w->columns = 0;
     w->constant = 0;
@@ -193,7 +206,7 @@ static const char *judge_setup(warden *w, const hfsad_spec *spec, const inquiry_
     if (w->count == 0)
         w->restored = settled;
     const size_t at = round_place(w, q->round), from = at ? w->asked[at - 1].step : 0;
-    const uint64_t print = print_question(q);
+    const uint64_t print = print_question(w, q);
     if (at < w->count && w->asked[at].round == q->round)
         return w->asked[at].print == print ? NULL : again;
     const size_t to = at < w->count ? w->asked[at].step : STEPS - 1;
@@ -223,40 +236,92 @@ static const char *judge_setup(warden *w, const hfsad_spec *spec, const inquiry_
 
 /* ---- polish and groups ---- */
 
-/* Whether a question was asked before; false: it is a new one, and is noted. Without vectors it is always new, because
- * its answer depends on the question before it. */
-static bool was_asked(warden *w, uint64_t print)
+static size_t print_place(const uint64_t *prints, size_t room, uint64_t print)
 {
-    size_t at = 0;
-    if (2 * (w->n_prints + 1) > w->prints_room) {
-        const size_t room = w->prints_room ? 2 * w->prints_room : 64;
-        uint64_t *prints = alloc_zero(room, sizeof *prints);
-        for (size_t i = 0; prints && i < w->prints_room; i++) {
-            for (at = w->prints[i] % room; w->prints[i] && prints[at]; at = (at + 1) % room)
-                ;
-            prints[at] = w->prints[i] ? w->prints[i] : prints[at];
-        }
-        if (!prints)
-            return false;
-        free(w->prints);
-        w->prints = prints;
-        w->prints_room = room;
+    size_t at = print % room;
+    while (prints[at] && prints[at] != print)
+        at = (at + 1) % room;
+    return at;
+}
+
+/* A table of WARDEN_PRINTS questions that is full begins anew: a question that comes again then counts once more.
+ * false: no memory; questions then count whenever they come. */
+static bool has_room(warden *w)
+{
+    if (w->n_prints == WARDEN_PRINTS) {
+        memset(w->prints, 0, w->prints_room * sizeof *w->prints);
+        w->n_prints = 0;
+        w->ordered = false; /* what was asked before is not known any more */
     }
-    for (at = print % w->prints_room; w->prints[at] && w->prints[at] != print; at = (at + 1) % w->prints_room)
-        ;
-    const bool seen = w->prints[at] == print;
-    w->prints[at] = print;
-    w->n_prints += !seen;
-    return seen;
+    if (2 * (w->n_prints + 1) <= w->prints_room)
+        return true;
+    const size_t room = w->prints_room ? 2 * w->prints_room : 64;
+    uint64_t *prints = alloc_zero(room, sizeof *prints);
+    for (size_t i = 0; prints && i < w->prints_room; i++)
+        if (w->prints[i])
+            prints[print_place(prints, room, w->prints[i])] = w->prints[i];
+    if (!prints)
+        return false;
+    free(w->prints);
+    w->prints = prints;
+    w->prints_room = room;
+    return true;
+}
+
+static bool was_asked(const warden *w, uint64_t print)
+{
+    return w->prints_room && w->prints[print_place(w->prints, w->prints_room, print)];
+}
+
+static void note(warden *w, uint64_t print)
+{
+    if (!has_room(w)) {
+        w->ordered = false; /* it could not tell a question that comes again from a new one */
+        return;
+    }
+    uint64_t *at = &w->prints[print_place(w->prints, w->prints_room, print)];
+    w->n_prints += *at == 0;
+    *at = print;
 }
 
 /* A question without its number and its attempt: clients are asked again if one of them is lost. */
-static bool is_new(warden *w, const inquiry_question *q, size_t head)
+static uint64_t print_late(const warden *w, const inquiry_question *q)
 {
     enum { NUMBERED = 2 };
-    const double kind = q->kind;
-    const size_t from = head ? NUMBERED : 0;
-    return q->count <= head || !was_asked(w, print_of(print_of(3, &kind, 1), q->values + from, q->count - from));
+    const double kind[4] = {q->kind};
+    return print_of(w, kind, q, q->kind < INQUIRY_GROUPS && q->count >= NUMBERED ? NUMBERED : 0);
+}
+
+static bool is_bare(const inquiry_question *q)
+{
+    return q->kind < INQUIRY_GROUPS && q->count <= INQUIRY_POLISH_HEAD;
+}
+
+static bool is_kept(const inquiry_question *q)
+{
+    return q->kind < INQUIRY_GROUPS && polish_table[q->kind - INQUIRY_POLISH].flags & POLISH_KEPT;
+}
+
+static bool follows_kind(const inquiry_question *q, int before)
+{
+    enum { FIRST = INQUIRY_GROUPS + MIXTURE_COLUMNS, LAST = INQUIRY_GROUPS + MIXTURE_MEMBERS };
+    if (q->kind >= INQUIRY_GROUPS)
+        return q->kind == FIRST || (before >= INQUIRY_GROUPS && (before < LAST || q->kind >= LAST));
+    return before < INQUIRY_GROUPS &&
+           polish_may_follow((polish_kind)(q->kind - INQUIRY_POLISH), before ? before - INQUIRY_POLISH : -1);
+}
+
+/*
+ * Whether a question comes in its order: right after one that it may follow (polish_may_follow). If a client is lost,
+ * the cloud asks again what clients keep, and then the question that it waited for: the last new one, or one that
+ * follows it. A cloud that is started again begins with the first question. A client that was started after the set-up
+ * does not know what was asked before.
+ */
+static bool is_in_order(const warden *w, const inquiry_question *q, bool seen)
+{
+    const bool first = q->kind < INQUIRY_GROUPS && q->count > 1 && q->values[1] == 1;
+    return !w->ordered || (seen && (!is_bare(q) || is_kept(q))) || q->kind == w->last_new ||
+           follows_kind(q, w->last_new) || follows_kind(q, w->last_asked) || (first && follows_kind(q, 0));
 }
 
 static bool has_good_models(const hfsad_spec *spec, const catalogue_row *row, const inquiry_question *q, size_t M)
@@ -287,7 +352,7 @@ static const char *judge_late(warden *w, const hfsad_spec *spec, const inquiry_q
     catalogue_row row;
     if (!settled || most == 0 || !catalogue_find(q->kind, &row))
         return not_implied;
-    const uint64_t print = print_question(q);
+    const uint64_t print = print_question(w, q);
     if (q->round == w->late_round)
         return print == w->late_print ? NULL : again;
     unsigned *times = &w->times[q->kind - INQUIRY_POLISH];
@@ -295,9 +360,17 @@ static const char *judge_late(warden *w, const hfsad_spec *spec, const inquiry_q
         return more;
     if (!has_good_models(spec, &row, q, M))
         return too_large;
-    const bool first = is_new(w, q, q->kind < INQUIRY_GROUPS ? INQUIRY_POLISH_HEAD : 0);
+    /* Without vectors a question is new whenever it comes, because its answer depends on the question before it. */
+    const uint64_t unnumbered = print_late(w, q);
+    const bool seen = was_asked(w, unnumbered), first = !seen || is_bare(q);
+    if (!is_in_order(w, q, seen))
+        return "a question of star, polish or groups out of its order";
+    note(w, unnumbered);
     *times += first;
     w->late += first; /* kept questions come again whenever a client is lost */
+    if (!seen || (is_bare(q) && !is_kept(q)))
+        w->last_new = q->kind;
+    w->last_asked = q->kind;
     w->late_round = q->round;
     w->late_print = print;
     return NULL;
@@ -305,12 +378,17 @@ static const char *judge_late(warden *w, const hfsad_spec *spec, const inquiry_q
 
 const char *warden_judge(warden *w, const hfsad_spec *spec, const inquiry_question *q, size_t M, bool settled)
 {
+    if (!w->keyed && RAND_bytes(w->key, sizeof w->key) != 1)
+        return "no random numbers for the prints of questions";
+    w->keyed = true;
     return q->kind >= INQUIRY_POLISH ? judge_late(w, spec, q, M, settled) : judge_setup(w, spec, q, M, settled);
 }
 
 void warden_free(warden *w)
 {
-    if (w)
+    if (w) {
+        OPENSSL_cleanse(w->key, sizeof w->key);
         free(w->prints);
+    }
     free(w);
 }

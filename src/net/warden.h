@@ -8,7 +8,7 @@
 #include "net/inquiry.h"
 #include "spec/settings.h"
 
-enum { WARDEN_ASKED = 1024 };
+enum { WARDEN_ASKED = 1024, WARDEN_PRINTS = 1 << 15 /* 512 KiB at most */ };
 #define WARDEN_TOO_LARGE "a model with numbers beyond privacy.largest"
 
 typedef struct {
@@ -24,6 +24,10 @@ typedef struct {
     unsigned times[INQUIRY_KINDS - INQUIRY_POLISH]; /* different ones of each kind */
     uint64_t *prints;                               /* of these, a table with gaps */
     size_t n_prints, prints_room;
+    bool ordered;             /* it knows all questions since the set-up, and answers only those that follow */
+    int last_new, last_asked; /* kinds of the last question that had not come before, and of the last one; 0: none */
+    bool keyed;
+    unsigned char key[32]; /* of the prints */
     double constant;
     uint64_t columns; /* print of what standardises the columns; 0: not known */
 } warden;

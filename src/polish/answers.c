@@ -486,6 +486,56 @@ size_t polish_points(polish_kind kind, size_t M)
     return polish_table[kind].flags & POLISH_FROM_POINT ? M : 0;
 }
 
+/* Which questions a question may come right after; 0: after all but those of standard errors, which are the last. */
+static unsigned after(polish_kind kind)
+{
+#define IS(name) (1u << POLISH_##name)
+    const unsigned bends = IS(DIAGONAL) | IS(HESSIAN) | IS(PRODUCT), metrics = IS(METRIC) | IS(METRIC_DIAGONAL),
+                   certificate = IS(VALUE) | IS(REPAIR) | IS(PROJECT) | bends;
+    switch (kind) {
+    case POLISH_LINE: /* first a direction, or a full step that was too long */
+        return IS(VALUE) | bends;
+    case POLISH_DIAGONAL: /* of the last look, for a step or to repair the slopes */
+    case POLISH_SQUARES:
+        return IS(VALUE) | IS(REPAIR);
+    case POLISH_HESSIAN:
+        return IS(VALUE) | IS(REPAIR) | IS(SQUARES);
+    case POLISH_PRODUCT:
+        return IS(DIAGONAL) | IS(PRODUCT);
+    case POLISH_COMMIT: /* Newton's method ends with a look or without a step */
+        return IS(VALUE) | IS(LINE) | bends;
+    case POLISH_REPAIR:
+        return certificate | IS(ROUND);
+    case POLISH_PROJECT:
+        return certificate;
+    case POLISH_SPREAD:
+        return IS(GRAM) | IS(GRAM_DIAGONAL);
+    case POLISH_METRIC:
+    case POLISH_METRIC_DIAGONAL:
+        return IS(SPREAD);
+    case POLISH_ROUND: /* SCALES, FORGET: a path keeps its metric */
+        return metrics | IS(ROUND) | certificate | IS(SCALES) | IS(FORGET);
+    case POLISH_SEARCH:
+        return IS(SCALES) | IS(SEARCH);
+    case POLISH_MEAT:
+        return IS(BREAD);
+    default:
+        return 0;
+    }
+#undef IS
+}
+
+bool polish_may_follow(polish_kind kind, int before)
+{
+    const unsigned allowed = after(kind);
+    if (before < 0)
+        return kind == POLISH_ANCHOR || kind == POLISH_VALUE;
+    if (polish_table[before].stages == POLISH_OF_ERRORS)
+        return polish_table[kind].stages == POLISH_OF_ERRORS &&
+               (allowed ? allowed >> before & 1 : before == POLISH_RESIDUALS);
+    return allowed ? allowed >> before & 1 : true;
+}
+
 size_t polish_down(polish_kind kind, size_t M)
 {
     return count_of(polish_table[kind].down, M);

@@ -148,6 +148,10 @@ typedef struct {
 } polish_entry;
 extern const polish_entry polish_table[POLISH_KINDS];
 
+/* Whether the solver may ask a question right after another one; before: a polish_kind, -1: none, the first question.
+ */
+bool polish_may_follow(polish_kind kind, int before);
+
 /* Numbers that are sent down with a question, and how many of them are `point`. */
 size_t polish_down(polish_kind kind, size_t M);
 size_t polish_points(polish_kind kind, size_t M);

@@ -12,7 +12,7 @@ bool polish_ask(polish_state *s, polish_kind kind, const double *vector, const d
 {
     const choice *c = s->p->choice;
     const polish_question q = {kind, s->kappa, s->beta, vector, point, s->step, c ? s->M : 0};
-    s->spent = s->result->exchanges + choice_spent(c) >= POLISH_EXCHANGES;
+    s->spent = s->result->exchanges + choice_spent(c) + s->reserve >= POLISH_EXCHANGES;
     if (s->gone || s->spent || !s->p->ask(s->p->context, &q, s->answer)) {
         s->gone = !s->spent;
         return false;

@@ -5,8 +5,8 @@
 #include "polish/lasso.h"
 #include "polish/polish.h"
 
-/* Upper limit on the number of exchanges. */
-enum { POLISH_EXCHANGES = 20000 };
+/* Upper limit on the number of exchanges, and how many of them are kept for endless.h. */
+enum { POLISH_EXCHANGES = 20000, ENDLESS_EXCHANGES = 2000 };
 
 typedef struct {
     const polish_problem *p;
@@ -16,8 +16,9 @@ typedef struct {
     double theta;             /* factor of the proximal term theta/2 sum weight_m (w_m - centre_m)^2 */
     double stiff;             /* factor of rho */
     uint64_t rows;            /* number of polish_row so far */
+    uint64_t reserve;         /* number of exchanges that are kept for later */
     bool gone;                /* ask has failed */
-    bool spent;               /* POLISH_EXCHANGES questions were asked */
+    bool spent;               /* POLISH_EXCHANGES - reserve questions were asked */
     bool direct;
     bool whole_metric; /* of the star */
     bool whole;        /* the last Newton step was a full step */

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "math/penalty_kind.h"
 #include "polish/choice.h"
+#include "polish/endless.h"
 #include "polish/errors.h"
 #include "polish/search.h"
 #include "polish/star.h"
@@ -471,6 +472,18 @@ static void solve_valleys(polish_state *s, stage_scales *at, double *w, stage *t
     s->result->finished = !s->gone;
 }
 
+/* Of chosen columns the last choice is asked: one that needs more columns has not reached the least value. */
+static bool has_no_minimum(polish_state *s, const stage_scales *at, const double *w)
+{
+    if (!s->reserve || s->gone || choice_is_too_small(s->p->choice))
+        return false;
+    s->reserve = 0;
+    s->spent = false;
+    for (size_t m = 0; m < s->M; m++)
+        s->weight[m] = at->bends[m] > 0 ? at->bends[m] : 1;
+    return polish_is_endless(s, w);
+}
+
 /* Allocates everything in one block. */
 static double *take_room(polish_state *s, stage_scales *at, stage *t)
 {
@@ -501,6 +514,7 @@ bool polish_solve_columns(const polish_problem *problem, double *w, polish_resul
     stage t = {0};
     *result = (polish_result){.bound = NAN, .residual = NAN};
     s.direct = s.M <= problem->direct;
+    s.reserve = problem->endless && s.direct && !has_concave_priors(problem) ? ENDLESS_EXCHANGES : 0;
     s.whole_metric = problem->whole_metric;
     s.sigma = choice_sigma(problem->choice);
     double *room = take_room(&s, &at, &t);
@@ -519,6 +533,7 @@ bool polish_solve_columns(const polish_problem *problem, double *w, polish_resul
         result->zero = problem->star ? fmax(fmin(none, result->before), 1e-6 * none) : none;
         result->after = result->before;
         solve_valleys(&s, &at, w, &t);
+        result->endless = has_no_minimum(&s, &at, w);
         if (problem->variance && result->finished)
             polish_errors(&s, w);
     }

@@ -55,6 +55,7 @@ typedef struct {
     const hfsad_penalty *priors; /* one for every inner node */
     size_t direct;               /* limit on the coordinates for POLISH_HESSIAN; beyond it POLISH_PRODUCT is asked */
     bool anchored;               /* some client's loss is phase retrieval */
+    bool endless;                /* some rows' losses may fall for ever, and none has a kink: a minimum may not exist */
     bool one_sided;              /* some rows' losses do not grow on one side: nothing limits how far a better w is */
     bool star;                   /* the problem is convex, and this is all of the run */
     bool rounds;                 /* begin with star.h */
@@ -87,7 +88,8 @@ typedef struct {
     uint64_t exchanges;   /* questions, each answered by all clients */
     uint64_t down, up;    /* numbers sent to, and by, every client */
     uint32_t stages;
-    bool finished; /* false: ask failed, or no memory */
+    bool finished;          /* false: ask failed, or no memory */
+    bool endless, vanishes; /* there is no minimum (endless.h); and the loss of every row goes to 0 */
 } polish_result;
 
 /* w: on entry the start, on return the best point found, never above the start. false: no memory. */

@@ -28,6 +28,19 @@ static bool is_one_sided(const plan *p)
     return false;
 }
 
+/* Whether a minimum may not exist, and Newton's method can tell. */
+static bool may_be_endless(const plan *p)
+{
+    bool any = false;
+    for (size_t c = 0; c < p->n_leaf_classes; c++) {
+        const loss_kind *kind = loss_kind_of(&p->leaf_classes[c].loss);
+        if (!kind->bend)
+            return false;
+        any = any || kind->endless;
+    }
+    return any;
+}
+
 bool polish_is_due(const hfsad_spec *spec, const plan *p, size_t n_inner, size_t M)
 {
     if (p->star)
@@ -110,6 +123,7 @@ bool polish_problem_make(polish_problem *problem, const plan *p, const dataset *
         .may_choose = p->star && !d->classes && d->n_rows * d->M <= STAR_NUMBERS_MOST,
         .anchored = is_anchored(p),
         .one_sided = is_one_sided(p),
+        .endless = may_be_endless(p),
     };
     for (size_t i = 0; priors && i < d->n_inner; i++)
         priors[i] = p->inner[i].prior;
@@ -126,6 +140,11 @@ static bool has_priors(const plan *p, const dataset *d)
     return any;
 }
 
+bool polish_holds_columns(const plan *p, const dataset *d)
+{
+    return has_priors(p, d) || isfinite(box_of(p));
+}
+
 static const char separable[] =
     "a plane separates the classes: the loss goes to 0 as the model grows and has no minimum";
 static const char one_class[] =
@@ -133,30 +152,43 @@ static const char one_class[] =
 static const char parted[] =
     "the intercepts of clients or edges alone separate the classes: the loss goes to 0 as they "
     "grow and has no minimum";
+static const char one_class_somewhere[] =
+    "all rows of a client or edge with an intercept of its own are of one class: their loss goes to 0 as it grows and "
+    "there is no minimum";
+static const char weakly_separable[] =
+    "a plane separates some rows of the classes and no row is on its wrong side: their loss goes to 0 as the model "
+    "grows and there is no minimum";
+static const char no_rows[] = "a class has no rows: its intercept falls without limit and there is no minimum";
 static const char no_counts[] = "all counts are 0: the loss goes to 0 as the model grows and has no minimum";
 static const char few_counts[] =
-    "the model fits all counts above 0, and the loss of the others goes to 0 as it grows: there is no minimum";
+    "the loss of some counts of 0 goes to 0 as the model grows, and no other count resists: there is no minimum";
+static const char no_counts_somewhere[] =
+    "all counts of a client or edge with an intercept of its own are 0: their loss goes to 0 as it falls and there is "
+    "no minimum";
 
-/* A loss without a minimum (logistic, and poisson of y = 0) ends near 0. NULL: there is a minimum. Poisson with counts
- * above 0 may also have its minimum at 0; the last steps are then fast and end far below. */
+/* Why there is no minimum; NULL: there is one. Beyond the coordinates of which second derivatives travel, only a loss
+ * that ends near 0 shows it. */
 static const char *why_endless(const plan *p, const dataset *d, const polish_result *found)
 {
-    bool labels = true;
-    if (isfinite(box_of(p)) && !(p->level && features_weights(d) < d->M)) /* only an intercept may grow without limit */
-        return NULL;
+    bool labels = true, any = false;
     for (size_t c = 0; c < p->n_leaf_classes; c++) {
         const loss_kind *kind = loss_kind_of(&p->leaf_classes[c].loss);
-        if (!kind->endless)
-            return NULL;
-        labels = labels && kind->labels;
+        any = any || kind->endless;
+        labels = labels && (kind->labels || kind->several);
     }
-    if (!(found->after <= 1e-4 * found->zero && found->bound >= 0.9 * found->after))
+    const bool held = polish_holds_columns(p, d);
+    const bool guessed = owners_coordinates(p, d) > polish_direct(d) && any && !held &&
+                         found->after <= 1e-4 * found->zero && found->bound >= 0.9 * found->after;
+    if (!found->endless && !guessed)
         return NULL;
-    if (labels && p->owners && has_priors(p, d)) /* priors keep the coefficients from growing */
-        return parted;
-    if (labels)
-        return p->level ? one_class : separable;
-    return p->level ? no_counts : found->after > 1e-11 * found->zero ? few_counts : NULL;
+    const bool vanishes = found->vanishes || guessed;
+    if (p->level && (!labels || p->owners || features_weights(d) < d->M))
+        return labels ? one_class : no_counts;
+    if (held && d->classes)
+        return no_rows;
+    if (p->owners && held)
+        return !labels ? no_counts_somewhere : vanishes ? parted : one_class_somewhere;
+    return !labels ? few_counts : vanishes ? separable : weakly_separable;
 }
 
 void polish_count(hfsad_polish *to, const polish_result *found, uint64_t links)
@@ -192,15 +224,17 @@ void polish_judge(hfsad_polish *to, const polish_result *found, const dataset *d
         snprintf(to->reason, sizeof to->reason, "interrupted");
     else if (!isfinite(found->after) || found->after > found->before)
         snprintf(to->reason, sizeof to->reason, "no better model was found");
-    else if (to->unbounded)
+    else if (to->unbounded && found->after <= 1e-4 * found->zero) /* otherwise its loss is that of the infimum */
         snprintf(to->reason, sizeof to->reason, "%s", endless);
     else if (!polish_ties(d, p, nu_f) && found->after > objective + 1e-9 * fabs(objective))
         snprintf(
             to->reason, sizeof to->reason,
             "link: the run's own models, which differ, have the lower objective %.9g; larger weights would tie them",
             objective);
-    else
+    else {
         to->accepted = true;
+        snprintf(to->reason, sizeof to->reason, "%s", endless ? endless : "");
+    }
     to->gap = to->accepted ? found->bound : NAN;
     to->residual = found->residual;
 }

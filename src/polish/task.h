@@ -35,7 +35,11 @@ enum {
     POLISH_LOST,      /* a client is lost at the first question, which needs no state, again and again */
     POLISH_NO_MEMORY, /* at the root */
     POLISH_ABSENT,    /* asynchronous: a client does not answer */
+    POLISH_ENDLESS,   /* finished, and there is no minimum */
+    POLISH_VANISHES,  /* the same, and the loss of every row goes to 0 */
 };
+/* Whether a prior or a box keeps all columns but intercepts from growing without limit. */
+bool polish_holds_columns(const plan *p, const dataset *d);
 /* Why there is no polish; NULL: there is one. */
 const char *polish_failure(int ended);
 

@@ -12,6 +12,7 @@
 #include "run/handle.h"
 #include "run/tree_sum.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@ typedef struct {
     double *line; /* M for every thread */
     tree_sum sum;
     const polish_question *question;
+    int before;            /* kind of the question before it; -1: none */
     const double *resumed; /* w of star_client_resume, for which there is no question */
     double sigma;
     bool (*proceed)(void *context, const hfsad_polish *so_far);
@@ -185,7 +187,9 @@ static bool ask(void *context, const polish_question *question, double *sum)
     count(a);
     if (ranks_any(a->proceed && !a->proceed(a->context, a->so_far)))
         return false;
+    assert(polish_may_follow(question->kind, a->before)); /* clients of a federation refuse it otherwise */
     a->question = question;
+    a->before = (int)question->kind;
     return tree_sum_ask(&a->sum,
                         polish_length(question->kind, question->chosen ? question->chosen : coordinates(a->run)), sum);
 }
@@ -420,7 +424,7 @@ hfsad_status run_polish(hfsad_run *r, bool (*proceed)(void *context, const hfsad
 {
     const double before = clock_seconds();
     const char *reason = r->algorithm->links ? plan_why_apart(r->plan, r->data->n_inner) : r->algorithm->unpolished;
-    asker a = {.run = r, .proceed = proceed, .context = context, .so_far = result};
+    asker a = {.run = r, .before = -1, .proceed = proceed, .context = context, .so_far = result};
     *result = (hfsad_polish){
         .objective_before = NAN, .objective_after = NAN, .gap = NAN, .residual = NAN, .relative_error = NAN};
     run_unpolish(r);

@@ -265,7 +265,9 @@ void run_verdict(const hfsad_run *run, const hfsad_spec *spec, bool stands, hfsa
         say(v, HFSAD_VERDICT_NOT_CONVERGED, "%s; add %s", run->polish.reason,
             run->plan->owners && !run->plan->level ? "a prior (prior.cloud), with features.intercept=global"
             : run->plan->level ? "rows with another y, or train without intercept and with a prior (prior.cloud)"
-                               : "a prior (prior.cloud) or loss.box");
+            : run->data->classes && polish_holds_columns(run->plan, run->data)
+                ? "rows of that class, or train without intercept"
+                : "a prior (prior.cloud) or loss.box");
     else if (run->polish.accepted && plan_is_convex(run->plan, n_inner))
         judge_polished(run, v);
     else if (run->polish.accepted)
