@@ -376,12 +376,56 @@ static void test_lying_record(void **state)
     unprepare(&made);
 }
 
+/* A client hears of a later life of its parent, and waits to be admitted to it, however long that takes: its parent may
+ * have hundreds of others to admit first. Its parent names an old copy only if the client has been admitted before. */
+static void test_early_life(void **state)
+{
+    (void)state;
+    const problem *p = &problems[0];
+    prepared made = prepare(p, 1);
+    const tree t = tree_of(&made, p, 77, (node_patience){20, 1000});
+    const size_t client = made.d->n_inner, edge = tree_parent(made.d, client), slot = tree_slot(made.d, client);
+    hfsad_error err;
+    node *n, *parent;
+    node_refusal why;
+    node_letter letter;
+    ok(tree_node(&n, &t, client, &err), &err);
+    ok(tree_node(&parent, &t, edge, &err), &err);
+    assert_true(node_child_begin(parent, slot, 1));
+    const message down = {.kind = MESSAGE_DOWN,
+                          .run = 77,
+                          .phase = NODE_PHASE_TRAIN,
+                          .round = 1,
+                          .k = (UINT64_C(1) << NODE_BEGUN_BIT) + 1,
+                          .count = made.d->M,
+                          .values = made.start};
+    for (uint64_t now = 1000; now < 3600000; now *= 3) {
+        node_tick(n, now);
+        assert_false(node_handle(n, NODE_PARENT, &down, &why));
+        assert_int_equal(why, NODE_REFUSED_OLD);
+        assert_true(node_next_letter(n, &letter) && letter.m.kind == MESSAGE_ACK);
+        assert_false(node_handle(parent, slot, &letter.m, &why));
+        assert_int_equal(why, NODE_REFUSED_OLD);
+        assert_false(parent->inner.child[slot].is_behind);
+    }
+    node_child_confirm(parent, slot, 1);
+    assert_false(node_handle(parent, slot, &letter.m, &why));
+    while (node_next_letter(parent, &letter) && letter.m.kind != MESSAGE_ACK)
+        ;
+    assert_int_equal(letter.m.kind, MESSAGE_ACK);
+    assert_false(node_handle(n, NODE_PARENT, &letter.m, &why));
+    assert_int_equal(why, NODE_REFUSED_FUTURE);
+    node_free(n);
+    node_free(parent);
+    unprepare(&made);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_late_repair),    cmocka_unit_test(test_no_memory_for_models),
         cmocka_unit_test(test_deviant_parent), cmocka_unit_test(test_inexact_step),
-        cmocka_unit_test(test_lying_record),
+        cmocka_unit_test(test_lying_record),   cmocka_unit_test(test_early_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,7 @@ message host_status_of(const host *h, const hosted *at, bool lives, double value
                  .values = values};
     if (!lives && !h->leaving)
         return m;
+    m.phase += (at->n && at->parent ? node_life(at->n) : 0) << NODE_LIFE_BIT;
     values[HOST_STATUS_K] = (double)status.k;
     values[HOST_STATUS_REPEATED] = (double)status.repeated;
     for (size_t i = 0; i < NODE_REFUSALS; i++)

@@ -15,6 +15,17 @@
 static const char advice[] =
     "restore a copy of its folder that is not older, or let its link start anew with `hfsad readmit`";
 
+/* The phase of a STATUS, and the life of the link in which its sender is. */
+static uint64_t phase_of(const message *m)
+{
+    return m->phase & ((UINT64_C(1) << NODE_LIFE_BIT) - 1);
+}
+
+static uint64_t life_of(const message *m)
+{
+    return m->phase >> NODE_LIFE_BIT;
+}
+
 /* A child that has left, or is live without a state, although its messages have been part of the training. The report
  * can be trusted: it is the child's own, and the child's process does not continue. */
 static void note_state(host *h, hosted *at, child_name *child, const message *m)
@@ -22,15 +33,21 @@ static void note_state(host *h, hosted *at, child_name *child, const message *m)
     char text[500];
     const double k = m->values[HOST_STATUS_K], process = m->values[HOST_STATUS_PROCESS];
     const uint64_t seen = node_child_k(at->n, child->slot);
-    const bool set_up = m->phase == NODE_PHASE_SETUP;
+    const uint64_t life = node_child_life(at->n, child->slot);
+    const bool set_up = phase_of(m) == NODE_PHASE_SETUP;
     if (node_child_is_out(at->n, child->slot)) {
-        if (node_child_life(at->n, child->slot) > 0)
-            child->dismissed = at->dismisses = m->k == 1 && m->phase != NODE_PHASE_FINAL;
+        if (life > 0)
+            child->dismissed = at->dismisses = m->k == 1 && phase_of(m) != NODE_PHASE_FINAL;
         else if (m->k == 1)
             host_wish(h, at, child->path);
         return;
     }
-    if (m->k == 0 && !set_up && k < (double)seen) {
+    if (m->k == 0 && !set_up && life_of(m) < life && node_child_is_admitted(at->n, child->slot)) {
+        snprintf(text, sizeof text,
+                 "%.100s has ended with a state from before its readmission, in life %llu of its link, and this node "
+                 "has seen life %llu: %s",
+                 child->path, (unsigned long long)life_of(m), (unsigned long long)life, advice);
+    } else if (m->k == 0 && !set_up && life_of(m) == life && k < (double)seen) {
         snprintf(text, sizeof text, "%.100s was at step %.0f when it ended, and this node has seen step %llu: %s",
                  child->path, k, (unsigned long long)seen, advice);
     } else if (m->k == 1 && set_up && node_child_trains(at->n, child->slot)) {
@@ -80,7 +97,7 @@ void host_note_child(host *h, hosted *at, const char *path, const message *m)
     found->lives_until = m->k == 0 || m->run != h->s.run_id ? 0 : clock_ms() + 3 * (uint64_t)h->s.status_ms;
     if (at->n && m->run == h->s.run_id && m->count > HOST_STATUS_TERM)
         note_state(h, at, found, m);
-    if (at->n && m->run == h->s.run_id && m->phase == NODE_PHASE_FINAL)
+    if (at->n && m->run == h->s.run_id && phase_of(m) == NODE_PHASE_FINAL)
         meet_ended(h, at, found, m);
 }
 
@@ -231,11 +248,36 @@ void host_note_training(const host *h, hosted *at, const message *m)
         tell_lost(h, at, m);
 }
 
+static const char remedy[] = "restore a copy of the folder that is not older, or remove it and let the node's link "
+                             "start anew with `hfsad readmit`";
+
+/* The parent has answered an UP with what it has seen: a life of the link that this node does not know, or a step. */
+static void say_behind(const host *h, const hosted *at, const char *path, const message *m, char *text, size_t size)
+{
+    const node_status status = node_get_status(at->n);
+    const char *folder = store_folder(h->s.state);
+    uint64_t life = 0;
+    for (size_t i = 1; i + 1 < m->count; i += 2)
+        if (m->values[i] == (double)at->slot && m->values[i + 1] < 0 && m->values[i + 1] >= -0x1p53)
+            life = (uint64_t)-m->values[i + 1] >> 32;
+    if (life > node_life(at->n))
+        snprintf(text, size,
+                 "the state of %.100s in %.200s is older than what %.100s has seen: it is from before the readmission "
+                 "of the node, in life %llu of its link, that one is in life %llu; %s",
+                 at->path, folder, path, (unsigned long long)node_life(at->n), (unsigned long long)life, remedy);
+    else
+        snprintf(text, size,
+                 "the state of %.100s in %.200s is older than what %.100s has seen: that one has an UP that is not in "
+                 "it, after step %llu; %s",
+                 at->path, folder, path, (unsigned long long)status.k, remedy);
+}
+
 /* In lock step no node is ahead of its neighbours, so this one goes on from an old copy of its state, or from none. A
  * child is believed only before this node has made a step: later it could end a run by a lie. */
 void host_meet_newer(host *h, hosted *at, const char *path, size_t from, const message *m)
 {
     hfsad_error err;
+    char text[700];
     const node_status status = node_get_status(at->n);
     if (!h->s.state || m->run != h->s.run_id || (from != NODE_PARENT && status.round != at->woke))
         return;
@@ -244,26 +286,20 @@ void host_meet_newer(host *h, hosted *at, const char *path, size_t from, const m
         return;
     }
     if (m->kind == MESSAGE_ACK)
-        error_set(
-            &err, HFSAD_ERROR_INPUT,
-            "the state of %.100s in %.200s is older than what %.100s has seen: that one has an UP that is not in "
-            "it, after step %llu; restore a copy of the folder that is not older, or remove it and let the node's "
-            "link start anew with `hfsad readmit`",
-            at->path, store_folder(h->s.state), path, (unsigned long long)status.k);
+        say_behind(h, at, path, m, text, sizeof text);
     else
-        error_set(&err, HFSAD_ERROR_INPUT,
-                  "the state of %.100s in %.200s is older than what %.100s has seen: round %llu, that one is "
-                  "at %llu; restore a copy of the folder that is not older, or remove it and let the node's link start "
-                  "anew with `hfsad readmit`",
-                  at->path, store_folder(h->s.state), path, (unsigned long long)status.round,
-                  (unsigned long long)m->round);
-    host_break_down(h, HFSAD_ERROR_INPUT, &err);
+        snprintf(
+            text, sizeof text,
+            "the state of %.100s in %.200s is older than what %.100s has seen: round %llu, that one is at %llu; %s",
+            at->path, store_folder(h->s.state), path, (unsigned long long)status.round, (unsigned long long)m->round,
+            remedy);
+    host_break_down(h, error_set(&err, HFSAD_ERROR_INPUT, "%s", text), &err);
 }
 
-/* Of two processes of one name, the one with the smaller list of these stays: the one that has come further, has a
- * state; if both have none, was started first; then the one that was started less often from its folder, and by the
- * numbers that were drawn. The clocks that count the time since a start cannot be set. */
-enum { RANKS = 6 };
+/* Of two processes of one name, the one with the smaller list of these stays: the one in a later life of its link, that
+ * has come further, has a state; if both have none, was started first; then the one that was started less often from
+ * its folder, and by the numbers that were drawn. The clocks that count the time since a start cannot be set. */
+enum { RANKS = 7 };
 typedef struct {
     double by[RANKS];
 } ranks;
@@ -271,14 +307,14 @@ typedef struct {
 static ranks rank_of(const message *m)
 {
     const double *v = m->values;
-    const bool stateless = m->phase != NODE_PHASE_TRAIN && m->phase != NODE_PHASE_FINAL;
-    return (ranks){{-v[HOST_STATUS_K], stateless, stateless ? -v[HOST_STATUS_UPTIME] : 0, v[HOST_STATUS_TERM],
-                    v[HOST_STATUS_INSTANCE], v[HOST_STATUS_PROCESS]}};
+    const bool stateless = phase_of(m) != NODE_PHASE_TRAIN && phase_of(m) != NODE_PHASE_FINAL;
+    return (ranks){{-(double)life_of(m), -v[HOST_STATUS_K], stateless, stateless ? -v[HOST_STATUS_UPTIME] : 0,
+                    v[HOST_STATUS_TERM], v[HOST_STATUS_INSTANCE], v[HOST_STATUS_PROCESS]}};
 }
 
 static bool is_before(const ranks *a, const ranks *b)
 {
-    static const double alike[RANKS] = {[2] = 500}; /* a message takes its time */
+    static const double alike[RANKS] = {[3] = 500}; /* a message takes its time */
     size_t i = 0;
     while (i < RANKS - 1 && fabs(a->by[i] - b->by[i]) <= alike[i])
         i++;

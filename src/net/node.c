@@ -325,18 +325,28 @@ static bool handle_plain(node *n, size_t from, const message *m, node_refusal *w
 }
 
 /* A message of an earlier life of the parent, which counted other steps or was in another round, is old. In lock step
- * one of a later life is early, because this node will be admitted to it; if it never is, its state is an old copy.
- * begun: starts of the sender. */
+ * one of a later life is early: this node says its own life, and its parent admits it, or says that its state is an old
+ * copy. begun: starts of the sender. */
 static bool is_of_other_life(node *n, uint64_t begun, node_refusal *why)
 {
-    enum { PATIENCE_MS = 20000 };
     const uint64_t life = begun >> NODE_BEGUN_BIT;
     const bool early = !n->s.async && life > n->life;
-    n->early_since = early && n->early_since ? n->early_since : early ? n->now : 0;
+    n->ack_down = n->ack_down || early;
     if (!early && !(n->s.async ? begun < n->parent_begun : life < n->parent_begun >> NODE_BEGUN_BIT))
         return false;
-    (void)node_refuse(n, why, early && n->now > n->early_since + PATIENCE_MS ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
+    (void)node_refuse(n, why, NODE_REFUSED_OLD);
     return true;
+}
+
+/* A child in another life of its link than this node has begun. In an earlier one, although it has been admitted since,
+ * it goes on from an old copy of its state, and is told so. In a later one this node does: a life is on the disk of the
+ * parent before the child hears of it. */
+static bool refuse_life(node *n, size_t c, uint64_t life, node_refusal *why)
+{
+    child_state *child = &n->inner.child[c];
+    if (life < child->life && child->admitted && !child->out && child->where != ANEW_RETIRED)
+        n->ack_up = child->ack_up = child->is_behind = true;
+    return node_refuse(n, why, life > child->life ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
 }
 
 /* Models that a parent sends to a client; numbers behind them are calls of cohorts, or of other algorithms. */
@@ -362,7 +372,7 @@ bool node_handle(node *n, size_t from, const message *m, node_refusal *why)
     if (!fits_sender(n, from, m->kind))
         return node_refuse(n, why, NODE_REFUSED_KIND);
     if (from != NODE_PARENT && life != n->inner.child[from].life)
-        return node_refuse(n, why, NODE_REFUSED_OLD);
+        return refuse_life(n, from, life, why);
     if (life > 0) /* the child has it on its disk: told again, an empty folder would begin with an old model */
         node_child_confirm(n, from, life);
     if ((m->kind == MESSAGE_DOWN || m->kind == MESSAGE_ASK) && is_of_other_life(n, m->k, why))

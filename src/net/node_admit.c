@@ -333,6 +333,7 @@ bool node_admit(node *n, const double *numbers, size_t count, uint64_t parent_be
     n->answer.final = false;
     n->answer.look = 0;
     n->answer.round = (int64_t)numbers[ANSWERED];
+    n->ack_down = false; /* of the life before */
     channel_stop(&n->down);
     channel_stop(&n->question.ask);
     channel_stop(&n->answer.models);

@@ -317,7 +317,6 @@ struct node {
     bool ack_down;                  /* an acknowledgement to the parent is due */
     bool ack_up, ack_part, ack_end; /* acknowledgements to the children are due; ack_end: the cloud has their models */
     uint64_t parent_begun;          /* number of the parent's starts, from its last DOWN */
-    uint64_t early_since;           /* time of the first message of a life that this node is not admitted to; 0: none */
     double seen_begun;              /* the same, as the number of an ACK */
 
     leaf_part leaf;
