@@ -16,12 +16,16 @@
  *   neither         Only rounding may be left. It is charged for models up to `reach` times as far as the scales of
  *                   the column and of F, and farther if other columns can make up for it (variance inflation);
  *                   anything larger means that there is no bound. Losses that are flat on one side do not keep better
- *                   models that near: `reach` is then of w itself and of F at 0.
+ *                   models that near: `reach` is then of w itself and of F at 0. If the products of the columns are
+ *                   known, G = L L', all such coordinates together are charged |L^-1 h| |L' (w' - w)|: the second
+ *                   factor is how far the rows' scores may move, whatever the columns have in common.
  *
  * If that is not small the slopes are repaired: moved where rows are in their kink, or bend, so that h meets its
  * limits.
  */
+#include "math/dot.h"
 #include "polish/choice.h"
+#include "polish/triangle.h"
 
 #include <float.h>
 #include <math.h>
@@ -35,12 +39,18 @@ static double excess_of(const polish_state *s, size_t m, double h)
     return fmax((coordinate_is_positive(s, m) ? -h : fabs(h)) - s->l1[m], 0);
 }
 
+/* s->scale is of the stage's start, where the rows of a loss without a bound on its slope may be far steeper. */
+static double scale_at(const polish_state *s, size_t m, double level)
+{
+    return fmin(s->scale[m], s->steep[m] + sqrt(2 * s->curved[m] * fabs(level)));
+}
+
 /* Bound on the rounding errors of F and of h_m w_m. */
 static double rounding_of(const polish_state *s, const double *w, double level)
 {
     double sum = fabs(level);
     for (size_t m = 0; m < s->M; m++)
-        sum += s->scale[m] * fabs(w[m]);
+        sum += scale_at(s, m, level) * fabs(w[m]);
     return 4 * DBL_EPSILON * sum;
 }
 
@@ -58,16 +68,43 @@ static double ridge_gap(const polish_state *s, size_t m, double w, double h)
 /* Upper limit on the distance of a free coordinate of a better model from w. */
 static double free_reach(const polish_state *s, size_t m, double w, double level)
 {
-    const double far = fmax(reach, near_reach * s->inflated[m]);
+    const double far = fmax(reach, near_reach * s->inflated[m]), scale = scale_at(s, m, level);
     if (s->p->one_sided)
-        return far * (fabs(w) + fmax(fabs(level), s->result->zero) / s->scale[m]);
-    return 2 * fabs(w) + far * fabs(level) / s->scale[m];
+        return far * (fabs(w) + (scale > 0 ? fmax(fabs(level), s->result->zero) / scale : 0));
+    return 2 * fabs(w) + (scale > 0 ? far * fabs(level) / scale : 0);
+}
+
+static bool is_free(const polish_state *s, size_t m)
+{
+    return s->ridge[m] == 0 && s->l1[m] == 0 && !isfinite(coordinate_box(s, m)) && !coordinate_is_positive(s, m);
+}
+
+/* Of all free coordinates together; INFINITY: the products of the columns are not known. */
+static double free_charge(const polish_state *s, const double *w, double level)
+{
+    double *v = s->work, longest = 0;
+    if (!s->root)
+        return INFINITY;
+    for (size_t m = 0; m < s->M; m++) {
+        const double scale = scale_at(s, m, level), *line = s->root + m * (m + 1) / 2;
+        v[m] = is_free(s, m) ? s->slopes[m] - s->tilt[m] : 0;
+        longest = scale > 0 ? fmax(longest, sqrt(dot8(m + 1, line, line)) / scale) : longest;
+    }
+    triangle_forward(s->M, s->root, v);
+    const double size = sqrt(dot8(s->M, v, v));
+    if (!s->p->one_sided)
+        return size * near_reach * longest * fabs(level);
+    memset(v, 0, s->M * sizeof *v);
+    for (size_t m = 0; m < s->M; m++)
+        for (size_t k = 0; k <= m; k++)
+            v[k] += s->root[m * (m + 1) / 2 + k] * w[m];
+    return size * near_reach * (sqrt(dot8(s->M, v, v)) + longest * fmax(fabs(level), s->result->zero));
 }
 
 /* beyond: the contribution of columns that were not chosen. */
 static double bound_of(polish_state *s, const double *w, double gap, choice_charge beyond)
 {
-    double level = s->model, base = fmax(gap, 0) + beyond.base, worst = beyond.worst;
+    double level = s->model, base = fmax(gap, 0) + beyond.base, worst = beyond.worst, alone = 0;
     bool tilted = false;
     for (size_t m = 0; m < s->M; m++)
         level += s->l1[m] * fabs(w[m]) + s->ridge[m] / 2 * w[m] * w[m] - s->tilt[m] * w[m];
@@ -78,8 +115,12 @@ static double bound_of(polish_state *s, const double *w, double gap, choice_char
             base += ridge_gap(s, m, w[m], h);
             continue;
         }
-        base += h * w[m] + s->l1[m] * fabs(w[m]);
         tilted = tilted || s->tilt[m] != 0;
+        if (is_free(s, m)) {
+            alone += excess <= dust * s->scale[m] ? h * w[m] + excess * free_reach(s, m, w[m], level) : INFINITY;
+            continue;
+        }
+        base += h * w[m] + s->l1[m] * fabs(w[m]);
         if (isfinite(box))
             base += excess * box;
         else if (hold > 1e-9 * s->l1[m])
@@ -89,7 +130,9 @@ static double bound_of(polish_state *s, const double *w, double gap, choice_char
         else
             return INFINITY;
     }
-    if (isnan(base)) /* fmax would hide a NaN */
+    if (alone > 0)
+        base += fmin(alone, free_charge(s, w, level));
+    if (isnan(base) || isnan(alone) || isinf(base)) /* fmax would hide a NaN */
         return INFINITY;
     s->rounding = rounding_of(s, w, level);
     base = fmax(base, 0) + s->rounding;

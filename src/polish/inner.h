@@ -27,7 +27,8 @@ typedef struct {
      * ridge_m w_m^2 / 2 - tilt_m w_m. */
     double *l1, *ridge, *tilt, *multiplier, *rho;
     double *weight, *centre;
-    double *scale; /* sum of the sizes of the terms in a derivative of this coordinate */
+    double *scale; /* sum of the sizes of the terms in a derivative of this coordinate at the start of the stage: */
+    double *steep, *curved; /* steep + sqrt(2 curved F) */
 
     /* At the last evaluated point. */
     double value, loss, model, gap, active;
@@ -52,6 +53,7 @@ typedef struct {
     double *slopes;  /* sum over rows of slope * x */
     double
         *inflated; /* how much longer a coordinate may become than its column's size says, as others make up for it */
+    double *root;  /* factor of the sum of c x x', its lower triangle; NULL: no star has asked for it */
 } polish_state;
 
 /* R_w of all inner nodes, and the box. */

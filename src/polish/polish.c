@@ -91,7 +91,9 @@ static bool take_scales(polish_state *s, stage_scales *at, double loss)
     double largest = 0;
     for (size_t m = 0; m < M; m++) {
         at->bends[m] += s->ridge[m];
-        s->scale[m] = slopes[m] + sqrt(2 * at->bends[m] * loss) + s->l1[m];
+        s->steep[m] = slopes[m] + s->l1[m];
+        s->curved[m] = at->bends[m];
+        s->scale[m] = s->steep[m] + sqrt(2 * at->bends[m] * loss);
         largest = fmax(largest, s->scale[m]);
     }
     for (size_t m = 0; m < M; m++) /* a column of zeros */
@@ -488,9 +490,10 @@ static bool has_no_minimum(polish_state *s, const stage_scales *at, const double
 static double *take_room(polish_state *s, stage_scales *at, stage *t)
 {
     const size_t M = s->M;
-    double **const vectors[] = {&s->l1,     &s->ridge, &s->tilt,  &s->multiplier, &s->rho,    &s->weight,    &s->centre,
-                                &s->scale,  &s->g,     &s->bend,  &s->w,          &s->trial,  &s->direction, &at->kinks,
-                                &at->bends, &t->best,  &s->shift, &s->kept,       &s->slopes, &s->inflated};
+    double **const vectors[] = {&s->l1,        &s->ridge,    &s->tilt,   &s->multiplier, &s->rho,   &s->weight,
+                                &s->centre,    &s->scale,    &s->g,      &s->bend,       &s->w,     &s->trial,
+                                &s->direction, &at->kinks,   &at->bends, &t->best,       &s->shift, &s->kept,
+                                &s->slopes,    &s->inflated, &s->steep,  &s->curved};
     enum { VECTORS = sizeof vectors / sizeof *vectors, WORK = 3 };
     const size_t longest = polish_longest(M, s->p->direct);
     const size_t lanes = searches(s) ? POLISH_SEARCH_ROOM * M : 0;
@@ -538,6 +541,7 @@ bool polish_solve_columns(const polish_problem *problem, double *w, polish_resul
             polish_errors(&s, w);
     }
     choice_keep(problem->choice, &s, t.lower);
+    free(s.root);
     free(room);
     return true;
 }

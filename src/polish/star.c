@@ -84,12 +84,14 @@ static bool find_spread(star *a, double *spread)
     return true;
 }
 
-/* Roots of the columns' variance inflation, G_mm (G^-1)_mm, of the G of the rows. */
+/* The factor of the G of the rows, and roots of the columns' variance inflation, G_mm (G^-1)_mm. */
 static void find_inflation(star *a)
 {
     const double most = 3e7; /* root of the largest inflation that rounding can distinguish from equal columns */
-    double *L = a->s->answer, *v = a->s->work; /* room for POLISH_GRAM's answer, and for 3 M numbers */
-    if (a->diagonal)
+    double *L = a->s->root, *v = a->s->work; /* room for 3 M numbers */
+    if (!a->diagonal && !L)
+        L = a->s->root = alloc_raw(a->size, sizeof *L);
+    if (a->diagonal || !L) /* without memory bounds are less tight */
         return;
     memcpy(L, a->G, a->size * sizeof *L);
     for (size_t m = 0; m < a->M; m++)
