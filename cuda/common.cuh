@@ -22,6 +22,7 @@ struct leaf_work {
     leaf_step *steps; /* one for each rule */
     device_clock clock;
     int *failed;
+    double split; /* of core/precision.h; 0: z and q are doubles, otherwise read by load_link */
     unsigned char *late, *leaves; /* narrow.cuh: runs, and their clients, that are not done */
 };
 
@@ -52,6 +53,63 @@ __global__ void step_kernel(const leaf_work a)
     to->penalty.form = PENALTY_LINEAR;
     to->link = link_step_by(&rule.schedule, &to->penalty, a.clock.k, a.clock.root, a.clock.before);
     to->up_sigma = vec_mul(rule.schedule.c, a.clock.next);
+}
+
+/* A bfloat16: the first half of a float. */
+struct half_float {
+    uint16_t bits;
+};
+
+static __device__ __forceinline__ double widen(double a)
+{
+    return a;
+}
+static __device__ __forceinline__ double widen(float a)
+{
+    return a;
+}
+static __device__ __forceinline__ double widen(half_float a)
+{
+    const uint32_t bits = (uint32_t)a.bits << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* a is such a number already (link_shorten), or 0 or not finite. */
+static __device__ __forceinline__ void narrow_to(float *to, double a)
+{
+    *to = (float)a;
+}
+static __device__ __forceinline__ void narrow_to(half_float *to, double a)
+{
+    const float value = (float)a;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    to->bits = (uint16_t)(bits >> 16);
+}
+
+/* Number o of the clients' links: z and q, or shorter numbers for z and q - z. Adding them gives the q of link_shorten
+ * again: q - z is the distance that it added, but for an error that link_short removes. */
+template <typename S> static __device__ __forceinline__ void load_link(const leaf_work &a, size_t o, double *z, double *q)
+{
+    *z = widen(((const S *)a.z)[o]);
+    *q = vec_add(*z, widen(((const S *)a.q)[o]));
+}
+template <> __device__ __forceinline__ void load_link<double>(const leaf_work &a, size_t o, double *z, double *q)
+{
+    *z = a.z[o];
+    *q = a.q[o];
+}
+template <typename S> static __device__ __forceinline__ void store_link(const leaf_work &a, size_t o, double z, double q)
+{
+    narrow_to((S *)a.z + o, z);
+    narrow_to((S *)a.q + o, link_short(a.split, vec_sub(q, z)));
+}
+template <> __device__ __forceinline__ void store_link<double>(const leaf_work &a, size_t o, double z, double q)
+{
+    a.z[o] = z;
+    a.q[o] = q;
 }
 
 /* vec_sum of lanes that are the same in all groups of eight. */

@@ -64,6 +64,7 @@ static __device__ double gap_of_client(double low, double high, unsigned slot)
 }
 
 /* Of the eight clients of a block, by a warp; to: FIGURES for each, 0 of those that are not there. */
+template <typename S>
 static __device__ void measure_block(const leaf_work &a, const figures_work &f, const members_work &g,
                                      const device_run &r, unsigned block, double *to)
 {
@@ -72,7 +73,7 @@ static __device__ void measure_block(const leaf_work &a, const figures_work &f, 
     const bool is_there = slot < wide;
     const figures_link l = figures_link_of(f, g, &a.loss, r.rule, (size_t)r.leaf + (is_there ? i : 0));
     const size_t M = a.M, first = r.at + (size_t)block * 8 * M + (is_there ? slot : 0);
-    const double *parent = a.inner_w + (size_t)r.parent * M, *ws = a.w ? a.w : a.z;
+    const double *parent = a.inner_w + (size_t)r.parent * M;
     measure_vec part[2] = {measure_zero(), measure_zero()}, t;
     double s[2] = {0, 0}, s0[2] = {0, 0};
     for (size_t m0 = 0; m0 < M && is_there; m0 += 8)
@@ -81,10 +82,12 @@ static __device__ void measure_block(const leaf_work &a, const figures_work &f, 
             const size_t m = m0 + 4 * h + j, o = first + m * wide;
             if (m >= M)
                 continue;
-            const double x = a.x[o], w = ws[o], root = f.cloud[m];
+            double z, q;
+            load_link<S>(a, o, &z, &q);
+            const double x = a.x[o], w = a.w ? a.w[o] : z, root = f.cloud[m];
             s[h] = vec_fma(x, w, s[h]);
             s0[h] = vec_fma(x, root, s0[h]);
-            measure_element(&part[h], &l.penalty, l.mu, l.inv_mu, w, a.z[o], a.q[o], parent[m], root);
+            measure_element(&part[h], &l.penalty, l.mu, l.inv_mu, w, z, q, parent[m], root);
         }
     t.penalty = sum_of_client(part[0].penalty, part[1].penalty);
     t.smoothing = sum_of_client(part[0].smoothing, part[1].smoothing);
@@ -106,6 +109,7 @@ static __device__ void measure_block(const leaf_work &a, const figures_work &f, 
     }
 }
 
+template <typename S>
 __global__ void __launch_bounds__(NARROW_WARPS * 32) figures_kernel(const leaf_work a, const figures_work f,
                                                                       const members_work g)
 {
@@ -116,7 +120,7 @@ __global__ void __launch_bounds__(NARROW_WARPS * 32) figures_kernel(const leaf_w
     for (unsigned base = 0; base < blocks; base += NARROW_WARPS) {
         const unsigned here = blocks - base < NARROW_WARPS ? blocks - base : NARROW_WARPS;
         if (warp < here)
-            measure_block(a, f, g, r, base + warp, room + warp * 8 * FIGURES);
+            measure_block<S>(a, f, g, r, base + warp, room + warp * 8 * FIGURES);
         __syncthreads();
         for (unsigned b = 0; b < here && n < FIGURES; b++) {
             const double *of = room + b * 8 * FIGURES + n;

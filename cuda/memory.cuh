@@ -7,6 +7,8 @@ struct device {
     members_work members;
     drawn_work drawn;
     double *start; /* M numbers */
+    int precision; /* of z and q */
+    double *part;  /* if that is not double: LINK_PART numbers of z and as many of q on their way */
     double *columns, *sums; /* of the messages to a cloud with many children; NULL: it has few */
     size_t children;
     device_clock *clocks; /* of all inner nodes */
@@ -18,6 +20,18 @@ struct device {
     void *taken[48];
     unsigned n_taken;
 };
+
+/* The kernel for the numbers in which z and q are kept. */
+#define BY_PRECISION(d, kernel)                                                                                        \
+    ((d)->precision == PRECISION_FLOAT      ? (kernel<float>)                                                          \
+     : (d)->precision == PRECISION_BFLOAT16 ? (kernel<half_float>)                                                     \
+                                            : (kernel<double>))
+enum { LINK_PART = 1 << 21 };
+
+static size_t link_bytes(int precision)
+{
+    return precision == PRECISION_FLOAT ? sizeof(float) : precision == PRECISION_BFLOAT16 ? 2 : sizeof(double);
+}
 
 static bool fine(cudaError_t error, const char *what, char *why, size_t size)
 {
@@ -51,7 +65,7 @@ static bool has_room(const device_problem *p, char *why, size_t size)
     size_t left, all;
     if (!fine(cudaMemGetInfo(&left, &all), "memory", why, size))
         return false;
-    const double vectors = p->w ? 4 : 3, spare = 300e6;
+    const double vectors = (p->w ? 2 : 1) + 2.0 * (double)link_bytes(p->precision) / 8, spare = 300e6;
     const double each = p->members.n_classes ? 2 + 4 + 4 + 8 + 1 : 0; /* bytes of device_members */
     const double needed = each * (double)p->n_leaves + 8.0 * (vectors * (double)p->leaf_doubles + 3.0 * (double)p->n_leaves +
                                  (double)p->rows.n_rows * (double)(p->M + 5) +
@@ -80,15 +94,45 @@ static bool put_members(const device *d, const device_problem *p, char *why, siz
             (!from->last || fine(cudaMemcpy(to->last, from->last, counters, cudaMemcpyHostToDevice), "a copy", why, size)));
 }
 
+/* z and q of all clients through the room d->part, because they are shorter here. */
+static bool put_parts(const device *d, const device_problem *p, char *why, size_t size)
+{
+    double *z = d->part, *q = z + LINK_PART;
+    for (size_t at = 0; at < p->leaf_doubles; at += LINK_PART) {
+        const size_t left = p->leaf_doubles - at, count = left < LINK_PART ? left : LINK_PART;
+        if (!fine(cudaMemcpy(z, p->z + at, count * sizeof *z, cudaMemcpyHostToDevice), "a copy", why, size) ||
+            !fine(cudaMemcpy(q, p->q + at, count * sizeof *q, cudaMemcpyHostToDevice), "a copy", why, size))
+            return false;
+        LAUNCH(BY_PRECISION(d, shorten_kernel), 256, 128, 0, d->leaf, at, count, z, q);
+    }
+    return fine(cudaGetLastError(), "a copy", why, size);
+}
+
+static bool fetch_parts(const device *d, const device_problem *p, char *why, size_t size)
+{
+    double *z = d->part, *q = z + LINK_PART;
+    for (size_t at = 0; at < p->leaf_doubles; at += LINK_PART) {
+        const size_t left = p->leaf_doubles - at, count = left < LINK_PART ? left : LINK_PART;
+        LAUNCH(BY_PRECISION(d, lengthen_kernel), 256, 128, 0, d->leaf, at, count, z, q);
+        if (!fine(cudaMemcpy(p->z + at, z, count * sizeof *z, cudaMemcpyDeviceToHost), "a copy", why, size) ||
+            !fine(cudaMemcpy(p->q + at, q, count * sizeof *q, cudaMemcpyDeviceToHost), "a copy", why, size))
+            return false;
+    }
+    return fine(cudaGetLastError(), "a copy", why, size);
+}
+
 static bool put_leaves(const device *d, const device_problem *p, char *why, size_t size)
 {
     const size_t leaves = p->leaf_doubles * sizeof(double);
     if (p->start) {
         if (!fine(cudaMemcpy(d->start, p->start, p->M * sizeof(double), cudaMemcpyHostToDevice), "a copy", why, size))
             return false;
-        LAUNCH(start_kernel, d->n_runs, 128, 0, d->drawn);
+        LAUNCH(BY_PRECISION(d, start_kernel), d->n_runs, 128, 0, d->drawn, d->leaf);
         return fine(cudaGetLastError(), "the start", why, size);
     }
+    if (d->part)
+        return put_parts(d, p, why, size) &&
+               (!p->w || fine(cudaMemcpy(d->leaf.w, p->w, leaves, cudaMemcpyHostToDevice), "a copy", why, size));
     return fine(cudaMemcpy(d->leaf.z, p->z, leaves, cudaMemcpyHostToDevice), "a copy", why, size) &&
            fine(cudaMemcpy(d->leaf.q, p->q, leaves, cudaMemcpyHostToDevice), "a copy", why, size) &&
            (!p->w || fine(cudaMemcpy(d->leaf.w, p->w, leaves, cudaMemcpyHostToDevice), "a copy", why, size));
@@ -212,8 +256,6 @@ static bool set_up_drawn(device *d, const device_problem *p, char *why, size_t s
     w->M = p->M;
     w->runs = l->runs;
     w->x = (double *)l->x;
-    w->z = l->z;
-    w->q = l->q;
     w->w = l->w;
     if (!p->draw.law)
         return true;
@@ -245,6 +287,10 @@ static bool set_up(device *d, const device_problem *p, char *why, size_t size)
     l->n_runs = p->n_runs;
     l->n_rules = p->n_rules;
     l->loss = p->loss;
+    l->split = p->split;
+    d->precision = p->precision;
+    if (p->precision != PRECISION_DOUBLE && !take(d, &d->part, (const double *)NULL, 2 * LINK_PART, why, size))
+        return false;
     double *state[7] = {0};
     if (!p->rows.first && (!take(d, (double **)&l->x, p->draw.law ? NULL : p->x, p->leaf_doubles, why, size) ||
                            !take(d, (double **)&l->y, p->y, p->n_leaves, why, size) ||
@@ -255,7 +301,8 @@ static bool set_up(device *d, const device_problem *p, char *why, size_t size)
         !take(d, (device_rule **)&l->rules, p->rules, p->n_rules, why, size) ||
         !take(d, &l->failed, (const int *)NULL, 1, why, size))
         return false;
-    const size_t counts[7] = {p->leaf_doubles, p->leaf_doubles, p->n_leaves, p->n_inner * p->M,
+    const size_t links = (p->leaf_doubles * link_bytes(p->precision) + sizeof(double) - 1) / sizeof(double);
+    const size_t counts[7] = {links, links, p->n_leaves, p->n_inner * p->M,
                               p->n_inner * p->M, p->n_inner * p->M, p->n_inner};
     for (int i = 0; i < 7; i++)
         if (!take(d, &state[i], (const double *)NULL, counts[i], why, size))

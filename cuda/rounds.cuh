@@ -75,8 +75,8 @@ static bool play_leaves(device *d, const device_round *r, char *why, size_t size
         return true;
     }
     if (members) {
-        LAUNCH(general_kernel, d->n_runs, NARROW_WARPS * 32, 0, d->leaf, d->members);
-        LAUNCH(general_sums_kernel, d->n_runs, 256, 0, d->leaf, d->members);
+        LAUNCH(BY_PRECISION(d, general_kernel), d->n_runs, NARROW_WARPS * 32, 0, d->leaf, d->members);
+        LAUNCH(BY_PRECISION(d, general_sums_kernel), d->n_runs, 256, 0, d->leaf, d->members);
         return true;
     }
     LAUNCH(step_kernel, (d->leaf.n_rules + 127) / 128, 128, 0, d->leaf);
@@ -155,7 +155,7 @@ static bool measure(void *context, const device_problem *p, const device_round *
         ROWS_CALL(rows_figures_kernel, per_thread(d->rows.M), d->rows.n_leaves, d->rows, d->figures);
         LAUNCH(rows_sums_kernel, d->n_runs, 32, 0, d->rows, d->figures);
     } else {
-        LAUNCH(figures_kernel, d->n_runs, NARROW_WARPS * 32, 0, d->leaf, d->figures, d->members);
+        LAUNCH(BY_PRECISION(d, figures_kernel), d->n_runs, NARROW_WARPS * 32, 0, d->leaf, d->figures, d->members);
     }
     return fine(cudaGetLastError(), "the figures", why, size) &&
            fine(cudaMemcpy(figures, d->figures.runs, d->n_runs * sizeof *figures, cudaMemcpyDeviceToHost), "the figures",
@@ -187,8 +187,11 @@ static bool fetch(void *context, const device_problem *p, bool all, char *why, s
         if (p->rows.visits)
             *p->rows.visits += visits;
     }
-    return fine(cudaMemcpy(p->z, d->leaf.z, leaves, cudaMemcpyDeviceToHost), "a copy", why, size) &&
-           fine(cudaMemcpy(p->q, d->leaf.q, leaves, cudaMemcpyDeviceToHost), "a copy", why, size) &&
+    const bool links =
+        d->part ? fetch_parts(d, p, why, size)
+                : fine(cudaMemcpy(p->z, d->leaf.z, leaves, cudaMemcpyDeviceToHost), "a copy", why, size) &&
+                      fine(cudaMemcpy(p->q, d->leaf.q, leaves, cudaMemcpyDeviceToHost), "a copy", why, size);
+    return links &&
            (!p->w || fine(cudaMemcpy(p->w, d->leaf.w, leaves, cudaMemcpyDeviceToHost), "a copy", why, size)) &&
            fine(cudaMemcpy(p->dual, d->leaf.dual, p->n_leaves * sizeof(double), cudaMemcpyDeviceToHost), "a copy", why,
                 size);

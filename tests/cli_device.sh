@@ -65,6 +65,7 @@ for loss in absolute quantile squared huber expectile smoothed-quantile; do
     same $loss loss.yaml
 done
 same 'phase retrieval' phase.yaml
+expect 0 run phase.yaml --quiet --out whole1
 for box in 0.05 0.5; do # clients leave it in every round
     same "phase retrieval, box $box" phase.yaml --set loss.box=$box
 done
@@ -107,6 +108,28 @@ cat >mixed.yaml <<<"{data: data/data.csv, loss: {kind: absolute}, algorithm: hfs
  overrides: [{node: edge1/client3, loss: {kind: huber}}, {node: edge2/*, loss: {kind: squared}, local_steps: 2},
  {node: edge3/client50, schedule: {c: 3, alpha: 0.2}}, {node: edge2, prior: {penalty: l1, lambda: 0.1}}]}"
 same overrides mixed.yaml
+# links in shorter numbers: also with w kept, in a box, drawn, resumed, and a link that no step has formed yet
+for precision in float bfloat16; do
+    short() { same "$precision: $1" "${@:2}" --set run.precision=$precision; }
+    short 'phase retrieval' phase.yaml
+    short 'a box' phase.yaml --set loss.box=0.05
+    short absolute plain.yaml
+    short 'no step' plain.yaml --set run.iterations=0 --set run.start=normal
+    short 'mcp links' plain.yaml --set link.client.penalty=mcp --set features.standardize=false
+    short participation plain.yaml --set run.participation.client=0.6 --set run.local_steps=2
+    short overrides mixed.yaml
+    short '100 clients' wide1.yaml
+    short '40 features' wide2.yaml
+    short 'drawn rows' drawn.yaml
+    expect 0 run phase.yaml --quiet --set run.iterations=9 --set run.precision=$precision --device cuda --out $precision.resumed
+    expect 0 run --resume $precision.resumed --set run.iterations=20 --quiet --device cuda
+    expect 0 run phase.yaml --quiet --set run.precision=$precision --out $precision.whole
+    same_output $precision.whole $precision.resumed state.csv || fail "$precision: a resumed run has other bits"
+    ! cmp -s $precision.whole/model.csv whole1/model.csv || fail "$precision: the bits of double"
+done
+refused 'one row each' many.yaml --set run.precision=float
+refused 'algorithm: hfsad' star.yaml --set run.precision=float
+refused 'group-mcp and group-scad' phase.yaml --set link.client.penalty=group-mcp --set run.precision=float
 # clients of the cloud's own, with and without edges, three levels
 awk -F, 'BEGIN { OFS = "," } $1 == "edge1" { $1 = "" } $1 == "edge2" { $1 = "north/edge2" } { print }' data/data.csv >deep.csv
 awk -F, 'BEGIN { OFS = "," } NR > 1 { $2 = $1 $2; $1 = "" } { print }' data/data.csv >flat.csv

@@ -39,6 +39,13 @@ static const problem problems[] = {
      "loss: {kind: poisson, box: 2}\nrun: {iterations: 6, edge_rounds: 3}\n"},
     {"flat", 1, flat, flat_clients, 5, 1, 0, false,
      "loss: {kind: phase-retrieval, box: 5}\nrun: {iterations: 6, edge_rounds: 3}\n"},
+    {"links in floats", 5, deep, deep_clients, 5, 1, 0, false,
+     "loss: {kind: absolute}\nalgorithm: hfsad\n"
+     "run: {iterations: 6, edge_rounds: 2, polish: false, precision: float, start: normal, participation: {client: "
+     "0.7}}\n"},
+    {"links in bfloat16", 3, two, two_clients, 7, 1, 0, false,
+     "loss: {kind: phase-retrieval, box: 5}\npreset: paper\n"
+     "run: {iterations: 5, edge_rounds: 4, local_steps: 2, precision: bfloat16}\n"},
     {"phase retrieval", 3, two, two_clients, 7, 1, 0, false,
      "loss: {kind: phase-retrieval, box: 5}\npreset: paper\nrun: {iterations: 5, edge_rounds: 4}\n"},
     {"cycles", 3, two, two_clients, 4, 1, 0, false,

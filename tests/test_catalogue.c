@@ -14,15 +14,6 @@
 
 enum { M = 3, ROOM = 200 };
 
-/* The row of a kind, or NULL; it lasts until the next but one. */
-static const catalogue_row *row_of(int kind)
-{
-    static catalogue_row rows[2];
-    static size_t turn;
-    turn = !turn;
-    return catalogue_find(kind, &rows[turn]) ? &rows[turn] : NULL;
-}
-
 /* ---- kinds that exist ---- */
 
 static bool survey_exists(int kind)
@@ -95,18 +86,16 @@ static void test_every_kind_has_a_row(void **state)
         hfsad_spec_free(spec);
     }
     for (int kind = 0; kind < INQUIRY_KINDS; kind++) {
-        const catalogue_row *row = row_of(kind);
+        const catalogue_row *row = catalogue_find(kind);
         if ((row != NULL) != exists(kind))
             fail_msg("kind %d: %s", kind, row ? "a row without a question" : "a question without a row");
         if (!row)
             continue;
         found++;
-        assert_int_equal(row->kind, kind);
         assert_true(strlen(row->text) > 3 && strlen(row->by) > 3);
         const char *text = row->text;
         for (int other = 0; other < kind; other++)
             assert_true(strcmp(catalogue_describe(other), text) != 0);
-        row = row_of(kind);
         const bool announced = kind == INQUIRY_RESULT || kind == INQUIRY_END;
         if (reached[kind] == announced)
             fail_msg("kind %d, %s: no spec of this test implies it", kind, row->text);
@@ -122,17 +111,17 @@ static void test_models_have_bounds(void **state)
 {
     (void)state;
     for (int kind = 0; kind < POLISH_KINDS; kind++) {
-        const catalogue_models models = row_of(INQUIRY_POLISH + kind)->models;
+        const int bound = catalogue_find(INQUIRY_POLISH + kind)->bound;
         const bool matrix = kind == POLISH_METRIC || kind == POLISH_METRIC_DIAGONAL, other = kind == POLISH_CHOOSE;
         if (polish_points((polish_kind)kind, M) > 0)
-            assert_int_equal(models, MODEL_POINT);
+            assert_int_equal(bound, BOUND_POINT);
         else if (polish_down((polish_kind)kind, M) == 0 || matrix || other || kind == POLISH_PRODUCT)
-            assert_int_equal(models, MODEL_NONE);
+            assert_int_equal(bound, BOUND_NONE);
         else
-            assert_int_equal(models, MODEL_ALL);
+            assert_int_equal(bound, POLISH_HEAD);
     }
     for (int kind = 0; kind < MIXTURE_KINDS; kind++)
-        assert_int_equal(row_of(INQUIRY_GROUPS + kind)->models, MODEL_GROUPS);
+        assert_int_equal(catalogue_find(INQUIRY_GROUPS + kind)->bound, BOUND_GROUPS);
 }
 
 /* With a budget clients answer for made-up rows, or not at all. */
@@ -144,8 +133,8 @@ static void test_budgets(void **state)
         hfsad_error err;
         ok(refusal_check(spec, &err), &err);
         for (int kind = 0; kind < INQUIRY_KINDS; kind++)
-            if (warden_most(spec, kind) > 0 && row_of(kind)->budget != BUDGET_MADE_UP)
-                fail_msg("%s%s is answered", budgets[i], row_of(kind)->text);
+            if (warden_most(spec, kind) > 0 && catalogue_find(kind)->budget != BUDGET_MADE_UP)
+                fail_msg("%s%s is answered", budgets[i], catalogue_find(kind)->text);
         hfsad_spec_free(spec);
     }
 }
@@ -167,7 +156,7 @@ static void test_refusals(void **state)
     for (size_t w = 0; w < REFUSALS; w++) {
         size_t rows = 0, passed = 0, failed = 0;
         for (int kind = 0; kind < INQUIRY_KINDS; kind++)
-            rows += row_of(kind) && has_word(row_of(kind)->refuse, words[w]);
+            rows += catalogue_find(kind) && has_word(catalogue_find(kind)->refuse, words[w]);
         assert_true(rows > 0);
         for (size_t i = 0; i < SPECS; i++) {
             char text[500];
@@ -178,8 +167,8 @@ static void test_refusals(void **state)
             failed += early;
             passed += !early;
             for (int kind = 0; kind < INQUIRY_KINDS && !early; kind++)
-                if (row_of(kind) && !strcmp(row_of(kind)->refuse, words[w]) && warden_most(spec, kind))
-                    fail_msg("%s is answered in spite of %s", row_of(kind)->text, text);
+                if (catalogue_find(kind) && !strcmp(catalogue_find(kind)->refuse, words[w]) && warden_most(spec, kind))
+                    fail_msg("%s is answered in spite of %s", catalogue_find(kind)->text, text);
             hfsad_spec_free(spec);
         }
         assert_true(passed > 0 && failed > 0);
@@ -200,13 +189,13 @@ static const char *ask(client *c, polish_kind kind, double vector, double point,
     double values[ROOM] = {1, 1, 0.5, 1, 0};
     const size_t count = polish_down(kind, M), points = polish_points(kind, M);
     for (size_t i = 0; i < count; i++)
-        values[INQUIRY_POLISH_HEAD + i] = i < count - points ? vector : point;
+        values[POLISH_HEAD + i] = i < count - points ? vector : point;
     c->round += !again;
     values[1] = (double)c->round;
     const inquiry_question q = {.kind = INQUIRY_POLISH + (int)kind,
                                 .most = 1,
                                 .sums = polish_length(kind, M),
-                                .count = INQUIRY_POLISH_HEAD + count,
+                                .count = POLISH_HEAD + count,
                                 .values = values,
                                 .round = ((1 + c->attempt) << INQUIRY_ATTEMPT_BIT) + c->round};
     return warden_judge(c->w, c->spec, &q, M, true);
@@ -229,14 +218,14 @@ static void test_bounds_are_kept(void **state)
     (void)state;
     client c;
     for (int kind = 0; kind < POLISH_KINDS; kind++) {
-        const catalogue_row *row = row_of(INQUIRY_POLISH + kind);
+        const catalogue_row *row = catalogue_find(INQUIRY_POLISH + kind);
         const char *text = row->by[0] && strstr(row->by, "errors") ? LINE
                                "loss: {kind: quantile, tau: 0.3}\noutput: {errors: true}\nprivacy: {largest: 2}\n"
                            : strstr(row->by, "phase") ? LINE "loss: {kind: phase-retrieval}\nprivacy: {largest: 2}\n"
                                                       : LINE "loss: {kind: absolute}\nprivacy: {largest: 2}\n";
         open_client(&c, text);
         assert_null(ask(&c, (polish_kind)kind, 1.5, -2, false));
-        const bool model = row->models == MODEL_ALL, point = row->models == MODEL_POINT;
+        const bool model = row->bound == POLISH_HEAD, point = row->bound == BOUND_POINT;
         assert_int_equal(ask(&c, (polish_kind)kind, 2.5, 1, false) != NULL, model);
         assert_int_equal(ask(&c, (polish_kind)kind, 1.5, -2.5, false) != NULL, point);
         assert_int_equal(ask(&c, (polish_kind)kind, 1.5, NAN, false) != NULL, point);
@@ -297,19 +286,19 @@ static void test_forged_prints(void **state)
 {
     (void)state;
     client c[2];
-    double values[2][INQUIRY_POLISH_HEAD + M] = {{1, 1, 0.5, 1, 0, 1, 1, 1}, {1, 1, 0.5, 1, 0, -4, 7, 0}};
+    double values[2][POLISH_HEAD + M] = {{1, 1, 0.5, 1, 0, 1, 1, 1}, {1, 1, 0.5, 1, 0, -4, 7, 0}};
     inquiry_question q[2];
     for (size_t i = 0; i < 2; i++)
         q[i] = (inquiry_question){.kind = INQUIRY_POLISH + POLISH_VALUE,
                                   .most = 1,
                                   .sums = polish_length(POLISH_VALUE, M),
-                                  .count = INQUIRY_POLISH_HEAD + M,
+                                  .count = POLISH_HEAD + M,
                                   .values = values[i],
                                   .round = (UINT64_C(1) << INQUIRY_ATTEMPT_BIT) + 1};
     uint64_t last;
-    memcpy(&last, &values[0][INQUIRY_POLISH_HEAD + M - 1], sizeof last);
+    memcpy(&last, &values[0][POLISH_HEAD + M - 1], sizeof last);
     last ^= mixed(&q[0]) ^ mixed(&q[1]);
-    memcpy(&values[1][INQUIRY_POLISH_HEAD + M - 1], &last, sizeof last);
+    memcpy(&values[1][POLISH_HEAD + M - 1], &last, sizeof last);
     for (size_t i = 0; i < 2; i++) {
         open_client(&c[i], LINE "loss: {kind: absolute}\n");
         assert_null(warden_judge(c[i].w, c[i].spec, &q[0], M, true));
@@ -337,7 +326,7 @@ static void refuse(client *c, polish_kind kind)
 {
     const char *why = ask(c, kind, 3, 0, false);
     if (!why || strcmp(why, out_of_order) != 0)
-        fail_msg("%s: %s", polish_table[kind].text, why ? why : "answered");
+        fail_msg("%s: %s", catalogue_describe(INQUIRY_POLISH + (int)kind), why ? why : "answered");
 }
 
 static void test_order_is_kept(void **state)
@@ -346,7 +335,7 @@ static void test_order_is_kept(void **state)
     client c;
     begin(&c, LINE "loss: {kind: quantile, tau: 0.3}\noutput: {errors: true}\n");
     for (int kind = 0; kind < POLISH_KINDS; kind++)
-        if (kind != POLISH_VALUE && catalogue_implies(c.spec, INQUIRY_POLISH + kind))
+        if (kind != POLISH_VALUE && catalogue_find(INQUIRY_POLISH + kind)->implied(c.spec))
             refuse(&c, (polish_kind)kind); /* none of them is the first */
     assert_null(ask(&c, POLISH_VALUE, 1, 0, false));
     refuse(&c, POLISH_METRIC);
@@ -378,17 +367,24 @@ static void test_order_is_kept(void **state)
 
 /* ---- docs/audit.md ---- */
 
-static const char *bound_text(catalogue_models models)
+static const char *bound_text(int bound)
 {
-    static const char *const words[] = {[MODEL_NONE] = "",
-                                        [MODEL_SET_UP] = "its model",
-                                        [MODEL_ALL] = "its models",
-                                        [MODEL_POINT] = "its point",
-                                        [MODEL_GROUPS] = "its models"};
-    return words[models];
+    return bound == BOUND_NONE ? "" : bound == BOUND_POINT ? "its point" : "its models";
 }
 
-static void print_row(const catalogue_row *row, unsigned most, char *to, size_t size)
+static const char *const masks[] = {[MASK_BUCKETS] = "masked; maxima as a histogram",
+                                    [MASK_FLAGS] = "masked; flags are counted",
+                                    [MASK_APART] = "masked; \"lost\" in the open",
+                                    [MASK_SUM] = "masked",
+                                    [MASK_ZEROS] = "zeros are sent",
+                                    [MASK_NOTHING] = "nothing of the rows"};
+static const char *const budget_words[] = {[BUDGET_MADE_UP] = "made-up rows",
+                                           [BUDGET_NOT_ASKED] = "not asked",
+                                           [BUDGET_NOTHING] = "nothing of the rows",
+                                           [BUDGET_NOISE] = "noise of the last round",
+                                           [BUDGET_ZEROS] = "not computed"};
+
+static void print_row(const catalogue_row *row, int kind, unsigned most, char *to, size_t size)
 {
     char limit[20] = "", refuse[100] = "";
     if (most)
@@ -400,13 +396,6 @@ static void print_row(const catalogue_row *row, unsigned most, char *to, size_t 
         word += length;
         word += strspn(word, ", ");
     }
-    const char *budget = row->budget == BUDGET_MADE_UP     ? "made-up rows"
-                         : row->budget == BUDGET_NOT_ASKED ? "not asked"
-                                                           : "nothing of the rows";
-    const char *masks = row->budget == BUDGET_NOTHING   ? "nothing of the rows"
-                        : row->maxima == MAXIMA_BUCKETS ? "masked; maxima as a histogram"
-                        : row->maxima == MAXIMA_FLAGS   ? "masked; flags are counted"
-                                                        : "masked; \"lost\" in the open";
     char text[200];
     size_t n = 0;
     for (const char *c = row->text; *c && n + 2 < sizeof text; c++) {
@@ -415,8 +404,8 @@ static void print_row(const catalogue_row *row, unsigned most, char *to, size_t 
         text[n++] = *c;
     }
     text[n] = 0;
-    snprintf(to, size, "| %d | %s | %s | %s | %s | %s | %s | %s |", row->kind, text, row->by, limit,
-             bound_text(row->models), masks, budget, refuse);
+    snprintf(to, size, "| %d | %s | %s | %s | %s | %s | %s | %s |", kind, text, row->by, limit, bound_text(row->bound),
+             masks[row->mask], budget_words[row->budget], refuse);
 }
 
 /* The largest limit of all specs of this test. */
@@ -446,13 +435,27 @@ static void test_documented(void **state)
     fclose(f);
     size_t missing = 0;
     for (int kind = 0; kind < INQUIRY_KINDS; kind++)
-        if (row_of(kind)) {
-            print_row(row_of(kind), most_of(kind), row, sizeof row);
+        if (catalogue_find(kind)) {
+            print_row(catalogue_find(kind), kind, most_of(kind), row, sizeof row);
             if (!strstr(page, row)) {
                 print_message("docs/audit.md lacks:\n%s\n", row);
                 missing++;
             }
         }
+    size_t trains = 0;
+    for (uint64_t phase = 0; phase < 256; phase++) {
+        const catalogue_row *r = catalogue_of_phase(phase);
+        if (!r)
+            continue;
+        trains++;
+        snprintf(row, sizeof row, "| %s | %s | %s | %s |", r->text, bound_text(r->bound), masks[r->mask],
+                 budget_words[r->budget]);
+        if (!strstr(page, row)) {
+            print_message("docs/audit.md lacks:\n%s\n", row);
+            missing++;
+        }
+    }
+    assert_int_equal(trains, 5);
     assert_int_equal(missing, 0);
 }
 

@@ -56,7 +56,7 @@ static void test_maxima(void **state)
 {
     (void)state;
     rng r = {rng_key(3, rng_stream("fixed")), 0};
-    const answer_layout l = {MAXIMA_BUCKETS, 1, 1};
+    const answer_layout l = {MASK_BUCKETS, 1, 1};
     enum { WORDS = (2 + FIXED_BUCKETS) * FIXED_WORDS };
     assert_int_equal(fixed_answer_numbers(&l) * FIXED_WORDS, WORDS);
     for (int i = 0; i < 300; i++) {

@@ -126,6 +126,7 @@ static void every_instruction_set(void **state)
         plan *p = simple_plan(d, class_for(i), edge_class, 2, i % 3 != 0);
         p->cycles = kind_at(i) == HFSAD_LOSS_PHASE_RETRIEVAL && i / LOSSES % 2;
         p->pace = 1.02;
+        p->split = precision_split((precision_kind)(i / 2 % 3));
         size_t count, other;
         double *plain = state_after("plain", d, p, 6, &count);
         for (size_t k = 0; k < 2; k++) {

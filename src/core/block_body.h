@@ -201,7 +201,8 @@ typedef struct {
     bool last;               /* this is the last local step: the message is formed */
     vmask outside;           /* lanes whose w is in boxed */
     const double *boxed;
-    vec dual; /* out: |dz|^2 + |dq|^2 of each lane, summed in the order of a row; not set by a plain pass */
+    double split; /* of leaf_run */
+    vec dual;     /* out: |dz|^2 + |dq|^2 of each lane, summed in the order of a row; not set by a plain pass */
 } block_pass;
 
 /* w = centre + coefficient x (or boxed), the link step, and u. A plain pass: all lanes take part in one step over a
@@ -236,6 +237,8 @@ VEC_FN void update_pass(const block *at, const link_step_vec *step, const penalt
         if (!plain)
             w = vec_select(outside, vec_load(boxed + o), w);
         link_copies(&c, &p, !plain && c.relaxes, sweeps, v, w, vec_set(w_parent[m]), &z, &q);
+        if (!plain && pass->split > 0)
+            link_shorten(vec_set(pass->split), &z, &q);
         if (!plain) {
             const vec q_old = block_load(qs, m, width, full);
             z = vec_select(active, z, z_old);
@@ -297,7 +300,7 @@ BLOCK_PASS vec block_steps(leaf_run *run, block_space *space, block b, unsigned 
 {
     const vmask active = vec_mask(bits);
     const hfsad_schedule *schedule = &run->rule->schedule;
-    const bool plain = bits == block_there(&b) && run->local_steps == 1 && !run->want_dual &&
+    const bool plain = bits == block_there(&b) && run->local_steps == 1 && !run->want_dual && !(run->split > 0) &&
                        penalty_is_linear(space->p.form) && schedule->over == 0;
     const vec one = vec_set(1);
     double *centre = space->centre[0];
@@ -326,6 +329,7 @@ BLOCK_PASS vec block_steps(leaf_run *run, block_space *space, block b, unsigned 
             .up_inv_mu = schedule_inv_mu(schedule, b.k),
             .up_slope = only_there(&b, space->p.slope),
             .last = step == run->local_steps,
+            .split = run->split,
             .outside = vec_mask(outside),
             .boxed = space->boxed,
             .dual = vec_zero(),
@@ -481,8 +485,8 @@ static void leaf_run_blocks(leaf_run *run)
     for (size_t o = 0; o < row; o += VEC_LANES)
         vec_store(space.sum + o, vec_zero());
     run->dual = 0;
-    if (!run->active && !run->want_dual && run->local_steps == 1 && penalty_is_linear(space.p.form) &&
-        run->rule->schedule.over == 0 && !run->majorant)
+    if (!run->active && !run->want_dual && !(run->split > 0) && run->local_steps == 1 &&
+        penalty_is_linear(space.p.form) && run->rule->schedule.over == 0 && !run->majorant)
         blocks_plain(run, &space);
     else
         for (size_t first = 0; first < run->count; first += VEC_LANES) {

@@ -24,6 +24,7 @@ typedef struct {
     uint32_t *k;
     const uint8_t *active; /* one per leaf; NULL: all leaves take part */
     const double *w_parent;
+    double split;     /* of core/precision.h; 0: z and q are kept as they are */
     bool majorant;    /* phase retrieval: the prox of the majorant around <x, w_parent> */
     double *scratch;  /* leaf_run_scratch doubles */
     double *sum_u;    /* out, M: sum over the run of u */

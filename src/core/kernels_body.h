@@ -94,6 +94,7 @@ typedef struct {
     double *sum; /* u is added to it; may be NULL */
     bool boxed;  /* w already holds the prox */
     vec a, up_sigma, up_inv_mu;
+    double split; /* of leaf_run */
 } row_half;
 
 /* Features m to end - 1, at most eight: w = centre + a x, the link step and the message. Returns `change` with
@@ -106,6 +107,8 @@ VEC_FN vec row_features(const row_half *r, const link_step_vec *c, const penalty
     const vec w = !plain && r->boxed ? row_load(r->w, m, end) : vec_fma(r->a, row_load(r->x, m, end), v);
     vec z = z_old, q;
     link_copies(c, p, !plain && c->relaxes, !plain && c->sweeps, v, w, row_load(r->w_parent, m, end), &z, &q);
+    if (!plain && r->split > 0)
+        link_shorten(vec_set(r->split), &z, &q);
     if (!plain) {
         const vec dz = vec_sub(z, z_old), dq = vec_sub(q, row_load(r->q, m, end));
         change = vec_add(change, row_cut(vec_fma(dz, dz, vec_mul(dq, dq)), m, end));
@@ -233,6 +236,7 @@ static double row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t le
         .sum = sum,
         .up_sigma = schedule_sigma(schedule, vec_add(k, vec_set(1))),
         .up_inv_mu = c.inv_mu,
+        .split = run->split,
     };
     const double anchor = run->majorant ? row_anchor(x, run->w_parent, M) : 0;
     const vec s0 = vec_set(vec_sum(facts.dot));
@@ -247,7 +251,7 @@ static double row_leaf_step(const leaf_run *run, const penalty_vec *p, size_t le
     }
     if (p->group)
         return group_update(&h, &c, p, M, prox);
-    if (!linear || run->want_dual || c.relaxes || c.sweeps || h.boxed || !sum)
+    if (!linear || run->want_dual || run->split > 0 || c.relaxes || c.sweeps || h.boxed || !sum)
         return row_update_any(&h, &c, p, M);
     row_update_plain(&h, &c, p, M);
     return 0;

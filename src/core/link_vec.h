@@ -16,6 +16,7 @@
 #ifndef HFSAD_CORE_LINK_VEC_H
 #define HFSAD_CORE_LINK_VEC_H
 
+#include "core/precision.h"
 #include "math/penalty_vec.h"
 
 #define LINK_TINY 0x1p-900 /* 1.2e-271: the product of such a number with any coefficient is a normal number */
@@ -127,6 +128,21 @@ VEC_FN void link_place(const link_step_vec *c, bool sweeps, vec a, vec w_parent,
         *z = link_cut(*z, c->limit);
         *q = link_cut(*q, c->limit);
     }
+}
+
+/* precision_round on eight numbers. */
+VEC_FN vec link_short(vec split, vec a)
+{
+    const vec big = vec_mul(split, a), high = vec_sub(big, vec_sub(big, a)), size = vec_abs(high);
+    const vec finite = vec_select(vec_less(size, vec_set(PRECISION_TINY)), vec_zero(), high);
+    return vec_select(vec_less(vec_set(PRECISION_MOST), size), vec_copysign(vec_set(INFINITY), high), finite);
+}
+
+/* A link that a step has formed. */
+VEC_FN void link_shorten(vec split, vec *z, vec *q)
+{
+    *z = link_short(split, *z);
+    *q = vec_add(*z, link_short(split, vec_sub(*q, *z)));
 }
 
 /* relaxes, sweeps: the members of c, or the constant false if the caller knows that the member is false. */

@@ -346,6 +346,24 @@ static const char *why_not(void *context)
     return at->why_not;
 }
 
+/* Rows of the client; if `sums` has room for all clients, also which client it is. */
+static bool answer_shape(const seat *at, const inquiry_question *question, const client_rows *rows, double *numbers)
+{
+    const federation *f = at->f;
+    const size_t all = f->shape->n_leaves - f->shape->n_later;
+    if (question->most != 2 || (question->sums != 1 && question->sums != 1 + all))
+        return false;
+    if (question->sums > 1)
+        memset(numbers + 3, 0, all * sizeof *numbers);
+    if (question->sums > 1 && !dataset_is_later(f->shape, at->leaf))
+        numbers[3 + dataset_number(f->shape, at->leaf)] = 1;
+    const bool noise = spec_has_noise(f->spec); /* then the answer is the same for all rows */
+    numbers[0] = noise || needs_table(f, rows);
+    numbers[1] = !noise && rows->start != NULL;
+    numbers[2] = noise ? 1 : (double)rows->count;
+    return true;
+}
+
 static bool answer(void *context, const inquiry_question *question, double *numbers)
 {
     seat *at = context;
@@ -369,20 +387,8 @@ static bool answer(void *context, const inquiry_question *question, double *numb
     if (!question->n_columns && question->kind != INQUIRY_SHAPE && is_in_place(f) && read_again(f, &err))
         return false;
     const client_rows rows = rows_of(f, at->leaf, question);
-    if (question->kind == INQUIRY_SHAPE) {
-        const size_t all = f->shape->n_leaves - f->shape->n_later;
-        if (question->most != 2 || (question->sums != 1 && question->sums != 1 + all))
-            return false;
-        if (question->sums > 1)
-            memset(numbers + 3, 0, all * sizeof *numbers);
-        if (question->sums > 1 && !dataset_is_later(f->shape, at->leaf))
-            numbers[3 + dataset_number(f->shape, at->leaf)] = 1;
-        const bool noise = spec_has_noise(f->spec); /* then the answer is the same for all rows */
-        numbers[0] = noise || needs_table(f, &rows);
-        numbers[1] = !noise && rows.start != NULL;
-        numbers[2] = noise ? 1 : (double)rows.count;
-        return true;
-    }
+    if (question->kind == INQUIRY_SHAPE)
+        return answer_shape(at, question, &rows, numbers);
     const survey_question q = {(survey_kind)question->kind, question->count, question->values, question->most,
                                question->sums};
     survey_client client;

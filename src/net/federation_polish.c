@@ -61,7 +61,7 @@ size_t polish_message_most(const federation *f)
     const size_t M = features_model(f->shape, 1) + most_owned(f);
     const bool may = algorithm_may_be_star(f->spec->top.algorithm) || f->spec->run.polish == 1 ||
                      (f->spec->run.polish < 0 && M <= POLISH_DIRECT + 1);
-    return may ? INQUIRY_POLISH_HEAD + polish_longest(M, polish_direct(f->shape)) : 0;
+    return may ? POLISH_HEAD + polish_longest(M, polish_direct(f->shape)) : 0;
 }
 
 void polish_forget(federation *f)
@@ -119,7 +119,7 @@ static bool follows(polish_memory *m, uint64_t attempt, uint64_t number, size_t 
 /* Whether a question has the lengths of one about M coordinates. */
 static bool is_about(const inquiry_question *q, polish_kind kind, size_t M)
 {
-    return q->count == INQUIRY_POLISH_HEAD + polish_down(kind, M) && q->sums == polish_length(kind, M);
+    return q->count == POLISH_HEAD + polish_down(kind, M) && q->sums == polish_length(kind, M);
 }
 
 bool polish_client_answer(const seat *at, const inquiry_question *question, double *numbers)
@@ -128,9 +128,9 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
     if (!f->result)
         return false;
     const size_t kind = (size_t)(question->kind - INQUIRY_POLISH), all = coordinates(f);
-    if (kind >= POLISH_KINDS || question->most != 1 || question->count < INQUIRY_POLISH_HEAD)
+    if (kind >= POLISH_KINDS || question->most != 1 || question->count < POLISH_HEAD)
         return false;
-    const double *v = question->values, *vector = v + INQUIRY_POLISH_HEAD, most = 0x1p53;
+    const double *v = question->values, *vector = v + POLISH_HEAD, most = 0x1p53;
     if (!(v[0] >= 0 && v[0] <= most && v[1] >= 1 && v[1] <= most))
         return false;
     client_rows rows = federation_client_rows(f, at->leaf);
@@ -165,7 +165,7 @@ bool polish_client_answer(const seat *at, const inquiry_question *question, doub
         .scores = plan_scores(f->p),
     };
     const polish_question asked = {(polish_kind)kind, v[2], v[3], vector, vector + M, v[4], whole ? 0 : M};
-    const bool moves = polish_table[kind].flags & POLISH_MOVES;
+    const bool moves = polish_table[kind].how & ASK_MOVES;
     if (moves && m->number == number)
         memcpy(numbers + 1, m->last, question->sums * sizeof *numbers);
     else
@@ -245,14 +245,14 @@ _Static_assert(INQUIRY_POLISH + POLISH_KINDS <= INQUIRY_GROUPS, "a kind of quest
 static inquiry_question question_of(asker *a, const asked *q)
 {
     const size_t count = polish_down(q->kind, q->M);
-    const double head[INQUIRY_POLISH_HEAD] = {(double)a->attempt, (double)(a->number + 1), q->kappa, q->beta, q->step};
+    const double head[POLISH_HEAD] = {(double)a->attempt, (double)(a->number + 1), q->kappa, q->beta, q->step};
     memcpy(a->values, head, sizeof head);
     if (count)
-        memcpy(a->values + INQUIRY_POLISH_HEAD, q->vectors, count * sizeof *q->vectors);
+        memcpy(a->values + POLISH_HEAD, q->vectors, count * sizeof *q->vectors);
     return (inquiry_question){.kind = INQUIRY_POLISH + (int)q->kind,
                               .most = 1,
                               .sums = polish_length(q->kind, q->M),
-                              .count = INQUIRY_POLISH_HEAD + count,
+                              .count = POLISH_HEAD + count,
                               .values = a->values};
 }
 
@@ -292,7 +292,7 @@ static void keep(asker *a)
         forget_steps(a);
         a->again = a->n_past;
     }
-    if (a->forgets || !(polish_table[kind].flags & POLISH_KEPT))
+    if (a->forgets || !(polish_table[kind].how & ASK_KEPT))
         return;
     if (kind == POLISH_VALUE)
         forget_values(a);
@@ -466,7 +466,7 @@ hfsad_status federation_polish_from(const federation *f, inquiry *q, const inqui
     asker a = {.q = q, .turns = turns, .M = M, .attempt = life << RETRIES_BIT, .rows = rows, .err = err};
     a.row = numbers + FEDERATION_POLISH_HEAD + M;
     const size_t longest = polish_longest(M, polish_direct(f->shape));
-    a.values = alloc_zero(INQUIRY_POLISH_HEAD + longest, sizeof *a.values);
+    a.values = alloc_zero(POLISH_HEAD + longest, sizeof *a.values);
     a.current.vectors = alloc_zero(longest, sizeof *a.current.vectors);
     a.answer = alloc_zero(1 + longest, sizeof *a.answer);
     const bool solved = a.values && a.current.vectors && a.answer && solve(&a, f, w, numbers);

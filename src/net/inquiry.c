@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "net/catalogue.h"
 #include "net/veil.h"
+#include "plan/fixed_answer.h"
+#include "plan/survey.h"
 
 #include <assert.h>
 #include <float.h>
@@ -94,40 +96,22 @@ static bool is_root(const inquiry *q)
     return q->s.root;
 }
 
-/* In what the kinds of question differ. Everything else is the same for all: they go down to the clients as they came,
- * and answers are combined on the way up, the first numbers by their maximum, the others added, in slot order. */
-typedef struct {
-    int first;      /* kind; the row holds up to the next one's */
-    bool announced; /* every node takes it down, and answers 1 for itself; otherwise clients answer from their rows */
-    bool kept;      /* it is the result, which outlasts a crash */
-    bool last_word; /* it counts from the second time on in a connection, and is never too old */
-    bool in_order;  /* numbers only grow: an older question would make clients drop their state */
-} kind_row;
-
-static const kind_row kind_rows[] = {
-    {.first = SURVEY_CENTRE}, /* the survey, and INQUIRY_SHAPE */
-    {.first = INQUIRY_RESULT, .announced = true, .kept = true},
-    {.first = INQUIRY_END, .announced = true, .last_word = true},
-    {.first = INQUIRY_POLISH, .in_order = true},
-    {.first = INQUIRY_GROUPS, .in_order = true},
-};
-
-static const kind_row *row_of(const inquiry_question *question)
+/* How a kind of question travels, ASK_...; of kinds that only the bytes of a message have, like a survey's. Everything
+ * else is the same for all: questions go down to the clients as they came, and answers are combined on the way up, the
+ * first numbers by their maximum, the others added, in slot order. */
+static unsigned how_of(const inquiry_question *question)
 {
-    size_t i = sizeof kind_rows / sizeof *kind_rows - 1;
-    while (question->kind < kind_rows[i].first)
-        i--;
-    return &kind_rows[i];
+    const catalogue_row *row = catalogue_find(question->kind);
+    return row ? row->how : question->kind >= INQUIRY_POLISH ? ASK_IN_ORDER : 0;
 }
 
 /* How the answers to a question go up; false: as doubles. A lost client says so in the open: its answer under the same
  * masks as an earlier one would uncover that one. */
 static bool layout_of(const inquiry *q, const inquiry_question *question, answer_layout *l)
 {
-    catalogue_row row;
-    const bool known = catalogue_find(question->kind, &row);
-    *l = (answer_layout){known ? row.maxima : MAXIMA_BUCKETS, question->most, question->sums};
-    return q->s.fixed && !row_of(question)->announced;
+    const catalogue_row *row = catalogue_find(question->kind);
+    *l = (answer_layout){row ? row->mask : MASK_BUCKETS, question->most, question->sums};
+    return q->s.fixed && !(how_of(question) & ASK_ANNOUNCED);
 }
 
 size_t inquiry_words_most(size_t most)
@@ -210,7 +194,7 @@ static bool take_question(inquiry *q, uint64_t round, const inquiry_question *fr
     }
     for (size_t c = q->s.n_children - q->s.n_later; c < q->s.n_children; c++)
         q->heard[c] = q->without[c] = true;
-    for (size_t c = 0; row_of(from)->in_order && c < q->s.n_children; c++)
+    for (size_t c = 0; how_of(from) & ASK_IN_ORDER && c < q->s.n_children; c++)
         q->heard[c] = q->without[c] = q->out[c];
     return true;
 }
@@ -308,13 +292,13 @@ static void conclude(inquiry *q)
             if (!q->without[c])
                 survey_combine(&as, q->totals, q->parts + c * size);
     }
-    if (row_of(&question)->announced)
+    if (how_of(&question) & ASK_ANNOUNCED)
         q->totals[0] += 1;
     make_finite(q->totals, size);
     q->state = KNOWS;
     channel_stop(&q->ask);
     q->send_answer = !is_root(q);
-    q->all_dismissed = row_of(&question)->last_word;
+    q->all_dismissed = how_of(&question) & ASK_LAST_WORD;
 }
 
 static bool all_heard(const inquiry *q)
@@ -352,10 +336,10 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
     inquiry_question question;
     if (m->count < INQUIRY_HEAD || m->count > q->s.most || !read_question(q, m->values, m->count, m->k, &question))
         return refuse_question(why, NODE_REFUSED_SIZE);
-    const kind_row *row = row_of(&question);
+    const unsigned how = how_of(&question);
     question.round = m->round;
     q->why_not = NULL;
-    if (!row->last_word)
+    if (!(how & ASK_LAST_WORD))
         q->ends = 0;
     else if (!hear_end(q, &question))
         return refuse_question(why, NODE_REFUSED_OLD);
@@ -365,18 +349,18 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
         q->send_answer = q->send_answer || q->state == KNOWS;
         return refuse_question(why, NODE_REFUSED_OLD);
     }
-    if (!row->last_word && m->round < q->newest)
+    if (!(how & ASK_LAST_WORD) && m->round < q->newest)
         return refuse_question(why, NODE_REFUSED_OLD);
     if (q->s.secure && q->state != IDLE && q->round == m->round) /* another question under the same number */
         return refuse_question(why, NODE_REFUSED_VALUE);
     const uint64_t newest = q->newest;
-    if (row->in_order)
+    if (how & ASK_IN_ORDER)
         q->newest = m->round;
     if (!take_question(q, m->round, &question)) {
         *failed = error_memory(err, m->count * sizeof(double), "a question");
         return false;
     }
-    if (row->kept && (*failed = take_result(q, question.values, question.count, err)))
+    if (how & ASK_RESULT && (*failed = take_result(q, question.values, question.count, err)))
         return false;
     if (q->s.n_children) {
         start_asking(q);
@@ -384,8 +368,8 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
             conclude(q);
         return true;
     }
-    q->all_dismissed = row->last_word;
-    if (row->announced) {
+    q->all_dismissed = how & ASK_LAST_WORD;
+    if (how & ASK_ANNOUNCED) {
         q->totals[0] = 1;
     } else if (!q->s.answer(q->s.context, &question, q->totals)) {
         q->state = IDLE;
@@ -401,38 +385,22 @@ static bool handle_ask(inquiry *q, const message *m, node_refusal *why, hfsad_st
 /* Whether sums over rows can have this value: counts, weights, squares and lengths are not negative. */
 static bool is_possible(const inquiry_question *question, const double *v)
 {
-    size_t from = 0, to = 0; /* numbers that are not negative */
-    const size_t size = question->most + question->sums;
-    switch (question->kind) {
-    case SURVEY_SCALE:
-    case SURVEY_BOUND:
-    case SURVEY_BELOW:
-    case SURVEY_BELOW_ONE:
-    case SURVEY_BELOW_FIT:
-    case SURVEY_MISFIT:
-    case SURVEY_ENERGY:
-        to = size;
-        break;
-    case SURVEY_CENTRE:
-    case SURVEY_LEFT:
-    case SURVEY_MOMENTS:
-        to = 1;
-        break;
-    case SURVEY_COLUMNS:
-        to = size > 2 ? size - 2 : 0;
-        break;
-    case INQUIRY_SHAPE:
-        for (from = 3; from < size; from++)
-            if (v[from] != 0 && v[from] != 1)
-                return false;
-        return (v[0] == 0 || v[0] == 1) && (v[1] == 0 || v[1] == 1) && v[2] >= 1 && v[2] <= 0x1p53 &&
-               v[2] == floor(v[2]);
-    default:
-        break;
-    }
-    while (from < to && v[from] >= 0)
-        from++;
-    return from == to;
+    const unsigned how = how_of(question);
+    const size_t size = question->most + question->sums, last = size > 2 ? size - 2 : 0,
+                 positive = how & ASK_POSITIVE           ? size
+                            : how & ASK_POSITIVE_FIRST   ? 1
+                            : how & ASK_POSITIVE_COLUMNS ? last
+                                                         : 0;
+    for (size_t i = 0; i < positive; i++)
+        if (!(v[i] >= 0))
+            return false;
+    if (!(how & ASK_FLAGS_AND_ROWS))
+        return true;
+    enum { ROWS = 2 };
+    for (size_t i = 0; i < size; i++)
+        if (i != ROWS && v[i] != 0 && v[i] != 1)
+            return false;
+    return v[ROWS] >= 1 && v[ROWS] <= 0x1p53 && v[ROWS] == floor(v[ROWS]);
 }
 
 static bool handle_answer(inquiry *q, size_t c, const message *m, node_refusal *why)
@@ -444,7 +412,7 @@ static bool handle_answer(inquiry *q, size_t c, const message *m, node_refusal *
     const size_t size = question.most + question.sums, count = answer_count(q, &question);
     answer_layout l;
     const bool fixed = layout_of(q, &question, &l),
-               lost = fixed && l.maxima == MAXIMA_APART && !m->fixed && m->count == size && m->values[0] > 0;
+               lost = fixed && l.maxima == MASK_APART && !m->fixed && m->count == size && m->values[0] > 0;
     if (m->fixed != (fixed && !lost))
         return refuse_question(why, NODE_REFUSED_KIND);
     if (!lost && m->count != count)
@@ -564,7 +532,7 @@ bool inquiry_is_too_large(const inquiry *q)
 static bool say_in_fixed_point(inquiry *q, const inquiry_question *question, message *m)
 {
     answer_layout l;
-    if (!layout_of(q, question, &l) || (l.maxima == MAXIMA_APART && q->totals[0] > 0))
+    if (!layout_of(q, question, &l) || (l.maxima == MASK_APART && q->totals[0] > 0))
         return true;
     m->fixed = true;
     m->values = q->words;

@@ -23,17 +23,30 @@
 #define HFSAD_NET_INQUIRY_H
 
 #include "net/node.h"
+#include "plan/questions.h"
 
-/* Kinds of question beyond survey_kind. */
+/* Kinds of question, the first number of a message: a survey_kind, or
+ *
+ *     SHAPE   fingerprints of the spec (federation.h) -> most: whether rows are in a table; sum: rows
+ *
+ *     RESULT  the result -> sum: 1 of every node
+ *
+ *     END     the root ends because of an error: the reason, one byte per number -> sum: 1 of every node
+ *
+ *     POLISH  and above: polish_kind; attempt, number, kappa, beta, step, vectors -> most: 1: lost; sums
+ *
+ *     GROUPS  and above: mixture_kind; its numbers -> sums
+ */
 enum {
-    INQUIRY_SHAPE = 100, /* fingerprints of the spec (federation.h) -> most: whether rows are in a table; sum: rows */
-    INQUIRY_RESULT,      /* the result -> sum: 1 of every node */
-    INQUIRY_END,    /* the root ends because of an error: the reason, one byte per number -> sum: 1 of every node */
-    INQUIRY_POLISH, /* and above: polish_kind; attempt, number, kappa, beta, step, vectors -> most: 1: lost; sums */
-    INQUIRY_GROUPS = INQUIRY_POLISH + 32, /* and above: mixture_kind; its numbers -> sums */
+    INQUIRY_BEFORE_SHAPE = 99,
+#define INQUIRY_ENUM(name, ...) INQUIRY_##name,
+    SETUP_QUESTIONS(INQUIRY_ENUM)
+#undef INQUIRY_ENUM
+        INQUIRY_POLISH,
+    INQUIRY_GROUPS = INQUIRY_POLISH + 32,
     INQUIRY_KINDS = INQUIRY_GROUPS + 16
 };
-enum { INQUIRY_ATTEMPT_BIT = 24, INQUIRY_POLISH_HEAD = 5 };
+enum { INQUIRY_ATTEMPT_BIT = 24 };
 /* Replaces "lost" in an answer: a client has not answered, and its parent has stopped waiting. */
 #define INQUIRY_ABSENT 0x1p40
 

@@ -34,6 +34,7 @@ hfsad_status member_open_audit(hfsad_member *m, hfsad_error *err)
 static void describe(const message *m, const char *from, char *text, size_t size, char *answer, size_t answer_size)
 {
     const unsigned long long round = m->round;
+    const catalogue_row *row;
     snprintf(answer, answer_size, "answered");
     switch (m->kind == MESSAGE_DOWN ? 0 : m->phase & 255) {
     case 0:
@@ -49,17 +50,9 @@ static void describe(const message *m, const char *from, char *text, size_t size
         if (m->count > 2)
             snprintf(answer, answer_size, "answered with %.0f numbers", m->values[1] + m->values[2]);
         break;
-    case NODE_PHASE_TRAIN:
-        snprintf(text, size, "figures of round %llu: losses at its own model and at the cloud's, and residuals", round);
-        break;
-    case NODE_PHASE_FINAL:
-        snprintf(text, size, "the end: its model");
-        break;
-    case NODE_PHASE_LOOK:
-        snprintf(text, size, "a look in round %llu: its model", round);
-        break;
     default:
-        snprintf(text, size, "training begins again in round %llu (no question)", round);
+        row = catalogue_of_phase(m->phase & 255);
+        snprintf(text, size, "round %llu: %s", round, row ? row->text : "unknown question");
     }
 }
 

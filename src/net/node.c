@@ -45,6 +45,14 @@ static bool take_memory(node *n)
            (n->root.guard.calm || !(n->s.keeps && is_root(n)));
 }
 
+/* After w, z and q have become one vector. */
+static void shorten_client(node *n)
+{
+    double *const vectors[] = {n->w, n->z, n->q};
+    for (size_t i = 0; i < 3 && n->s.leaf; i++)
+        plan_shorten(n->s.p, n->s.M, vectors[i]);
+}
+
 hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
 {
     *out = NULL;
@@ -85,6 +93,7 @@ hfsad_status node_create(node **out, const node_setup *setup, hfsad_error *err)
     memcpy(n->w, n->s.start, setup->M * sizeof *n->w);
     hfsad_link link = {n->z, n->q, 0};
     hfsad_link_start(&link, setup->M, n->s.start);
+    shorten_client(n);
     node_find_rule(n);
     bounds_reach(n);
     n->root.guard.star = n->s.star;
@@ -236,6 +245,7 @@ void node_begin_anew(node *n, const double *w, bool repaired)
         l.rows = n->s.rows.count;
     }
     cell_begin_anew(&l, n->s.M, w, repaired);
+    shorten_client(n);
     bounds_reach(n);
     n->repairs += repaired;
     node_find_rule(n);

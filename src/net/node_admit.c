@@ -66,9 +66,8 @@ static bool take_begin(node *n, size_t c)
 static void assume_anew(node *n, size_t c)
 {
     child_state *child = &n->inner.child[c];
-    const hfsad_link link = {child->begin, child->begin, 0};
     const hfsad_link_rule rule = child_rule(n, c);
-    inner_assume(n, c, &rule, &link);
+    inner_assume(n, c, &rule, child->begin);
     child->k = child->due_k = 0;
     child->strain = (guard_strain){0, 0};
     memset(child->strain_words, 0, sizeof child->strain_words);

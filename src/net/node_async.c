@@ -31,10 +31,8 @@ void async_free(node *n)
 
 void async_start(node *n)
 {
-    double *start = (double *)n->s.start;
-    const hfsad_link link = {start, start, 0};
     for (size_t c = 0; c < n->s.n_children; c++) {
-        inner_assume(n, c, &n->s.children[c].rule, &link);
+        inner_assume(n, c, &n->s.children[c].rule, n->s.start);
         if (n->s.children[c].out)
             (void)async_leave_child(n, c, 0);
     }

@@ -289,10 +289,14 @@ static void step(node *n)
 
 /* ---- the safeguard ---- */
 
-void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const hfsad_link *link)
+void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const double *start)
 {
     double *u = n->inner.child_u + c * n->s.M;
-    n->inner.child[c].sigma = hfsad_link_message(rule, link, n->s.M, u);
+    memcpy(u, start, n->s.M * sizeof *u);
+    if (n->s.children[c].leaf)
+        plan_shorten(n->s.p, n->s.M, u);
+    const hfsad_link link = {u, u, 0}; /* a number of the message is formed from this number of the link */
+    n->inner.child[c].sigma = hfsad_link_message(rule, &link, n->s.M, u);
     n->inner.child[c].has = true;
     if (n->s.p->fixed)
         fixed_assume(n, c);
@@ -307,11 +311,10 @@ void inner_begin_anew(node *n)
     if (is_root(n))
         node_move(n, NODE_RESTS);
     memcpy(n->inner.w_parent, n->w, n->s.M * sizeof *n->w);
-    const hfsad_link link = {n->w, n->w, 0};
     for (size_t c = 0; c < n->s.n_children; c++) {
         const hfsad_link_rule rule = child_rule(n, c);
         child_state *child = &n->inner.child[c];
-        inner_assume(n, c, &rule, &link);
+        inner_assume(n, c, &rule, n->w);
         child->k = child->due_k = 0;
         child->strain = (guard_strain){0, 0};
     }

@@ -104,6 +104,7 @@ static leaf_run run_of(node *n, const double *w_parent)
         .w = n->w,
         .k = &n->k,
         .w_parent = w_parent,
+        .split = n->s.p->split,
         .majorant = guard_majorises(n->s.p, n->repairs),
         .scratch = n->leaf.solver,
         .sum_u = n->u,

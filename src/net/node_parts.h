@@ -407,7 +407,7 @@ void node_find_rule(node *n);
 void node_begin_anew(node *n, const double *w, bool repaired);
 void inner_begin_anew(node *n);
 /* Computes the UP that a child would send now, instead of waiting for it. */
-void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const hfsad_link *link);
+void inner_assume(node *n, size_t c, const hfsad_link_rule *rule, const double *start);
 /* The node and the last messages of its children, for the functions of cell.h. */
 cell node_cell(node *n);
 /* Fixed point (node_fixed.c). fixed_up converts the numbers of an UP to words; false: they do not fit. fixed_shown

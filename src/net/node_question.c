@@ -1,12 +1,6 @@
 /*
- * Questions that go down the tree, and answers that come up, while nodes train. Every question is a row of one table:
- *
- *     row      goes down               comes up          combined            a node keeps
- *     figures  w_0, the parent's w     tally             added, slot order   round and tally of its answer
- *     models   nothing                 MODELs in parts   one after another   that it was asked
- *     repair   w to begin anew with    nothing           all have            the number of repairs, and its state
- *     stage    w to begin with         nothing           all have            the stage, and its state
- *     look     nothing                 MODELs in parts   one after another   nothing
+ * Questions that go down the tree, and answers that come up, while nodes train: the rows of TRAINING_QUESTIONS
+ * (plan/questions.h).
  *
  * The mechanism is the same for all. A parent retransmits its question until all children have answered. A node answers
  * whenever it is asked: a client at once, an inner node when its children have. After a crash a node knows nothing of
@@ -16,6 +10,7 @@
 #include "net/node_parts.h"
 
 #include "base/alloc.h"
+#include "plan/questions.h"
 
 #include <string.h>
 
@@ -24,11 +19,9 @@ typedef enum { PLACE_NEW, PLACE_AGAIN, PLACE_OLD, PLACE_EARLY } place;
 
 struct question_row {
     uint64_t phase;
-    enum { DOWN_NOTHING, DOWN_MODEL, DOWN_FIGURES } down;
+    question_shape down;
     enum { UP_WORD, UP_TALLY, UP_MODELS } up;
-    bool holds;   /* no round begins while it is in hand */
-    bool at_once; /* an inner node forwards it at once; otherwise when its own rounds have reached it */
-    bool kept;    /* its result is part of the state */
+    unsigned how; /* ASK_... */
     place (*where)(const node *n, uint64_t number);
     /* A client answers; an inner node takes up what comes with the question. false: not now, it will be asked again. */
     bool (*begin)(node *n, const message *m, uint64_t number);
@@ -296,24 +289,25 @@ static bool finish_stage(node *n)
 
 /* ---- the table ---- */
 
-const question_row QUESTION_FIGURES = {NODE_PHASE_TRAIN, DOWN_FIGURES,  UP_TALLY,        true,          false, true,
-                                       where_figures,    begin_figures, pass_figures_on, finish_figures},
-                   QUESTION_MODELS = {NODE_PHASE_FINAL, DOWN_NOTHING, UP_MODELS,    true,         false, true,
-                                      where_models,     begin_final,  begin_models, finish_models},
-                   QUESTION_REPAIR = {NODE_PHASE_ANEW, DOWN_MODEL,   UP_WORD, true,         true, true,
-                                      where_repair,    begin_repair, NULL,    finish_repair},
-                   QUESTION_STAGE = {NODE_PHASE_STAGE, DOWN_MODEL,  UP_WORD, true,        true, true,
-                                     where_stage,      begin_stage, NULL,    finish_stage},
-                   QUESTION_LOOK = {NODE_PHASE_LOOK, DOWN_NOTHING, UP_MODELS,  false,        true,
-                                    false,           where_look,   begin_look, begin_models, gather_models};
+enum {
+    PHASE_BEFORE = NODE_PHASE_TRAIN - 1,
+#define PHASE(name, ...) PHASE_##name,
+    TRAINING_QUESTIONS(PHASE)
+};
+_Static_assert(PHASE_MODELS == (int)NODE_PHASE_FINAL && PHASE_REPAIR == (int)NODE_PHASE_ANEW &&
+                   PHASE_STAGE == (int)NODE_PHASE_STAGE && PHASE_LOOK == (int)NODE_PHASE_LOOK,
+               "the order of the rows is that of the phases");
+
+#define FUNCTIONS(where, begin, pass_on, finish) where, begin, pass_on, finish
+#define QUESTION(name, down, most, up, functions, how, ...)                                                            \
+    const question_row QUESTION_##name = {PHASE_##name, down, up, how, functions};
+TRAINING_QUESTIONS(QUESTION)
 
 const question_row *question_of_phase(uint64_t phase)
 {
     static const question_row *const rows[] = {
-        [NODE_PHASE_TRAIN] = &QUESTION_FIGURES, [NODE_PHASE_FINAL] = &QUESTION_MODELS,
-        [NODE_PHASE_ANEW] = &QUESTION_REPAIR,   [NODE_PHASE_STAGE] = &QUESTION_STAGE,
-        [NODE_PHASE_LOOK] = &QUESTION_LOOK,
-    };
+#define OF_PHASE(name, ...) [PHASE_##name] = &QUESTION_##name,
+        TRAINING_QUESTIONS(OF_PHASE)};
     return phase < sizeof rows / sizeof *rows ? rows[phase] : NULL;
 }
 
@@ -379,7 +373,7 @@ message question_answer_letter(node *n, const question_row *row)
         m.k = n->answer.part;
     }
     if (record_is_copied(n) &&
-        row->kept) /* the version of a client's last step; the lines of an inner node that led here */
+        row->how & ASK_KEPT) /* the version of a client's last step; the lines of an inner node that led here */
         m.sigma = n->s.leaf ? (double)n->up_round : (double)record_size(n);
     if (!m.fixed)
         m.plain = numbers_hide(m.values, m.count);
@@ -390,7 +384,7 @@ message question_answer_letter(node *n, const question_row *row)
 
 bool question_holds(const node *n)
 {
-    return n->question.state != QUESTION_NONE && n->question.row->holds;
+    return n->question.state != QUESTION_NONE && n->question.row->how & ASK_HOLDS;
 }
 
 static void take_in_hand(node *n, const question_row *row, uint64_t number, uint64_t round)
@@ -424,8 +418,8 @@ void question_ask(node *n, const question_row *row, uint64_t number, uint64_t ro
 /* Numbers of a question as it comes to this node, and as it goes to the children. */
 static size_t numbers_down(const node *n, const question_row *row, bool to_children)
 {
-    const bool one = to_children ? is_root(n) : n->s.depth == 1;
-    return row->down == DOWN_NOTHING ? 0 : row->down == DOWN_MODEL || one ? n->s.M : 2 * n->s.M;
+    const bool one = to_children ? is_root(n) : n->s.depth == 1; /* the cloud's w is also the parent's */
+    return (one && row->down.vectors > 1 ? 1 : row->down.vectors) * n->s.M;
 }
 
 static bool hear_question(node *n, const question_row *row, const message *m, uint64_t number, node_refusal *why)
@@ -444,11 +438,11 @@ static bool hear_question(node *n, const question_row *row, const message *m, ui
     if (where != PLACE_NEW || !row->begin(n, m, number))
         return node_refuse(n, why, where == PLACE_EARLY ? NODE_REFUSED_FUTURE : NODE_REFUSED_OLD);
     n->answer.say = n->s.leaf && row != &QUESTION_MODELS ? row : NULL; /* models at the end have a channel */
-    n->changed = n->changed || (n->s.leaf && row->kept);
+    n->changed = n->changed || (n->s.leaf && row->how & ASK_KEPT);
     if (n->s.leaf)
         return true;
     take_in_hand(n, row, number, m->round);
-    if (row->at_once)
+    if (row->how & ASK_AT_ONCE)
         pass_on(n);
     else
         question_move(&n->question, QUESTION_WAITS);
@@ -509,7 +503,7 @@ static void finish(node *n)
         n->inner.child[c].absent =
             n->inner.child[c].absent || (!n->inner.child[c].answered && !unit_is_renewed(n, unit_first(n, c)));
     question_move(&n->question, QUESTION_NONE);
-    n->changed = n->changed || row->kept;
+    n->changed = n->changed || row->how & ASK_KEPT;
     channel_stop(&n->question.ask);
     const bool done = row->finish(n);
     n->answer.say = done && !is_root(n) && row != &QUESTION_MODELS ? row : NULL;

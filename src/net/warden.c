@@ -6,6 +6,7 @@
 #include "personal/mixture.h"
 #include "plan/refusal.h"
 #include "plan/scales.h"
+#include "plan/survey.h"
 #include "polish/answers.h"
 
 #include <math.h>
@@ -52,63 +53,60 @@ static bool settles_intercept(const hfsad_spec *spec)
     return has_intercept(spec) && scales_are_settled(spec);
 }
 
-/* The set-up in the order of federation_root.c: how often a question may come at most, and at which number of it a
- * model or a direction begins. */
+/* The set-up in the order of federation_root.c, and how often a question may come at most. */
 typedef struct {
     int kind;
     unsigned times;
     bool (*implied)(const hfsad_spec *spec);
-    size_t vector; /* SIZE_MAX: none */
 } step;
 
 enum { HALF_POINT = 7, LANCZOS = 100, POWER = 12 };
 
 static const step steps[] = {
-    {INQUIRY_SHAPE, 1, always, SIZE_MAX},
-    {SURVEY_MOMENTS, 3, standardizes, 1},
-    {SURVEY_ENERGY, 1, has_intercept, SIZE_MAX},
-    {SURVEY_CENTRE, 1, has_intercept, SIZE_MAX},
-    {SURVEY_SCALE, 1, always, SIZE_MAX},
-    {SURVEY_OWN, 1, has_own_loss, SIZE_MAX},
-    {SURVEY_LEVELS, 8, lambda_is_wanted, SIZE_MAX},
-    {SURVEY_GRADIENT, 1, lambda_is_wanted, 0},
-    {SURVEY_LEVELS, 8, settles_intercept, SIZE_MAX},
-    {SURVEY_MISFIT, 2, spread_is_settled, SURVEY_THRESHOLDS},
-    {SURVEY_BOUND, 1, always, SIZE_MAX},
-    {SURVEY_COLUMNS, 1, asks_start, SIZE_MAX},
-    {SURVEY_BELOW, HALF_POINT, asks_start, SIZE_MAX},
-    {SURVEY_BELOW_ONE, HALF_POINT, asks_start, SIZE_MAX},
-    {SURVEY_TRUNCATED, LANCZOS, asks_start, 1},
-    {SURVEY_ROBUST, LANCZOS, asks_start, 1},
-    {SURVEY_BELOW_FIT, HALF_POINT, asks_start, SURVEY_THRESHOLDS},
-    {SURVEY_COLUMNS, 1, asks_start, SIZE_MAX}, /* the robust start beside another one */
-    {SURVEY_BELOW_ONE, HALF_POINT, asks_start, SIZE_MAX},
-    {SURVEY_ROBUST, LANCZOS, asks_start, 1},
-    {SURVEY_BELOW_FIT, HALF_POINT, asks_start, SURVEY_THRESHOLDS},
-    {SURVEY_LOSS, 1, asks_start, 0},
-    {SURVEY_GRADIENT, START_STEPS, asks_start, 0}, /* the end of the path from the given start */
-    {SURVEY_LOSS, 2, asks_start, 0},
-    {SURVEY_GRADIENT, START_STEPS, asks_start, 0}, /* and the robust one */
-    {SURVEY_LOSS, 1, asks_start, 0},
-    {SURVEY_CENTRE, 1, has_intercept, SIZE_MAX},
-    {SURVEY_LEVELS, 8, settles_intercept, SURVEY_THRESHOLDS},
-    {SURVEY_LEFT, 1, has_intercept, 0},
-    {SURVEY_MISFIT, HALF_POINT, asks_step, SURVEY_THRESHOLDS},
-    {SURVEY_BELOW, HALF_POINT, asks_step, SIZE_MAX},
-    {SURVEY_CENTRE, 1, asks_step, SIZE_MAX},
-    {SURVEY_CURVE_ALONE, 1, asks_step, SIZE_MAX},
-    {SURVEY_CURVE, POWER, asks_step, SIZE_MAX},
+    {INQUIRY_SHAPE, 1, always},
+    {SURVEY_MOMENTS, 3, standardizes},
+    {SURVEY_ENERGY, 1, has_intercept},
+    {SURVEY_CENTRE, 1, has_intercept},
+    {SURVEY_SCALE, 1, always},
+    {SURVEY_OWN, 1, has_own_loss},
+    {SURVEY_LEVELS, 8, lambda_is_wanted},
+    {SURVEY_GRADIENT, 1, lambda_is_wanted},
+    {SURVEY_LEVELS, 8, settles_intercept},
+    {SURVEY_MISFIT, 2, spread_is_settled},
+    {SURVEY_BOUND, 1, always},
+    {SURVEY_COLUMNS, 1, asks_start},
+    {SURVEY_BELOW, HALF_POINT, asks_start},
+    {SURVEY_BELOW_ONE, HALF_POINT, asks_start},
+    {SURVEY_TRUNCATED, LANCZOS, asks_start},
+    {SURVEY_ROBUST, LANCZOS, asks_start},
+    {SURVEY_BELOW_FIT, HALF_POINT, asks_start},
+    {SURVEY_COLUMNS, 1, asks_start}, /* the robust start beside another one */
+    {SURVEY_BELOW_ONE, HALF_POINT, asks_start},
+    {SURVEY_ROBUST, LANCZOS, asks_start},
+    {SURVEY_BELOW_FIT, HALF_POINT, asks_start},
+    {SURVEY_LOSS, 1, asks_start},
+    {SURVEY_GRADIENT, START_STEPS, asks_start}, /* the end of the path from the given start */
+    {SURVEY_LOSS, 2, asks_start},
+    {SURVEY_GRADIENT, START_STEPS, asks_start}, /* and the robust one */
+    {SURVEY_LOSS, 1, asks_start},
+    {SURVEY_CENTRE, 1, has_intercept},
+    {SURVEY_LEVELS, 8, settles_intercept},
+    {SURVEY_LEFT, 1, has_intercept},
+    {SURVEY_MISFIT, HALF_POINT, asks_step},
+    {SURVEY_BELOW, HALF_POINT, asks_step},
+    {SURVEY_CENTRE, 1, asks_step},
+    {SURVEY_CURVE_ALONE, 1, asks_step},
+    {SURVEY_CURVE, POWER, asks_step},
 };
 enum { STEPS = sizeof steps / sizeof *steps };
 
 unsigned warden_most(const hfsad_spec *spec, int kind)
 {
     const size_t scores = spec_scores(spec);
-    catalogue_row row;
+    const catalogue_row *row = catalogue_find(kind);
     unsigned most = 0;
     if (kind >= INQUIRY_POLISH)
-        return catalogue_find(kind, &row) && catalogue_implies(spec, kind) ? row.most * (unsigned)(scores ? scores : 1)
-                                                                           : 0;
+        return row && row->implied(spec) ? row->most * (unsigned)(scores ? scores : 1) : 0;
     for (size_t s = 0; s < STEPS; s++)
         most += steps[s].kind == kind && steps[s].implied(spec) ? steps[s].times : 0;
     return most;
@@ -149,6 +147,21 @@ static bool is_within(const hfsad_spec *spec, const double *v, size_t count)
         if (!(fabs(v[i]) <= spec->privacy.largest))
             return false;
     return true;
+}
+
+/* The numbers that the question's row bounds. */
+static bool has_good_models(const hfsad_spec *spec, const inquiry_question *q, size_t M)
+{
+    const catalogue_row *row = catalogue_find(q->kind);
+    const size_t vectors = q->count > POLISH_HEAD ? q->count - POLISH_HEAD : 0, point = q->count - vectors / 2;
+    mixture_question groups;
+    if (row->bound == BOUND_NONE)
+        return true;
+    if (row->bound == BOUND_GROUPS)
+        return mixture_unpack(&groups, (mixture_kind)(q->kind - INQUIRY_GROUPS), M, q->values, q->count) &&
+               is_within(spec, groups.now.w, groups.now.K * M) && is_within(spec, groups.from.w, groups.from.K * M);
+    const size_t from = row->bound == BOUND_POINT ? point : (size_t)row->bound;
+    return from >= q->count || is_within(spec, q->values + from, q->count - from);
 }
 
 /* ---- the set-up ---- */
@@ -220,8 +233,7 @@ static const char *judge_setup(warden *w, const hfsad_spec *spec, const inquiry_
     enum { DELAYED = 64 };
     if (w->count && at == w->count && ((settled && !w->restored) || q->round - w->asked[at - 1].round > DELAYED))
         return "a question of the set-up out of its order";
-    const size_t v = steps[s].vector;
-    if (v < q->count && !is_within(spec, q->values + v, q->count - v < M ? q->count - v : M))
+    if (!has_good_models(spec, q, M))
         return too_large;
     const char *why = judge_columns(w, q);
     if (why)
@@ -294,12 +306,12 @@ static uint64_t print_late(const warden *w, const inquiry_question *q)
 
 static bool is_bare(const inquiry_question *q)
 {
-    return q->kind < INQUIRY_GROUPS && q->count <= INQUIRY_POLISH_HEAD;
+    return q->kind < INQUIRY_GROUPS && q->count <= POLISH_HEAD;
 }
 
 static bool is_kept(const inquiry_question *q)
 {
-    return q->kind < INQUIRY_GROUPS && polish_table[q->kind - INQUIRY_POLISH].flags & POLISH_KEPT;
+    return q->kind < INQUIRY_GROUPS && polish_table[q->kind - INQUIRY_POLISH].how & ASK_KEPT;
 }
 
 static bool follows_kind(const inquiry_question *q, int before)
@@ -324,33 +336,13 @@ static bool is_in_order(const warden *w, const inquiry_question *q, bool seen)
            follows_kind(q, w->last_new) || follows_kind(q, w->last_asked) || (first && follows_kind(q, 0));
 }
 
-static bool has_good_models(const hfsad_spec *spec, const catalogue_row *row, const inquiry_question *q, size_t M)
-{
-    const size_t head = INQUIRY_POLISH_HEAD, count = q->count > head ? q->count - head : 0;
-    mixture_question groups;
-    switch (row->models) {
-    case MODEL_ALL:
-        return is_within(spec, q->values + head, count);
-    case MODEL_POINT:
-        return is_within(spec, q->values + head + count / 2, count - count / 2);
-    case MODEL_GROUPS:
-        return mixture_unpack(&groups, (mixture_kind)(q->kind - INQUIRY_GROUPS), M, q->values, q->count) &&
-               is_within(spec, groups.now.w, groups.now.K * M) && is_within(spec, groups.from.w, groups.from.K * M);
-    case MODEL_NONE:
-    case MODEL_SET_UP:
-        break;
-    }
-    return true;
-}
-
 /* Their numbers only grow (inquiry.c), so the last one is all that can come again. */
 static const char *judge_late(warden *w, const hfsad_spec *spec, const inquiry_question *q, size_t M, bool settled)
 {
     enum { MOST = 1000000 };
     static const char more[] = "more questions than a run has";
     const unsigned most = warden_most(spec, q->kind);
-    catalogue_row row;
-    if (!settled || most == 0 || !catalogue_find(q->kind, &row))
+    if (!settled || most == 0)
         return not_implied;
     const uint64_t print = print_question(w, q);
     if (q->round == w->late_round)
@@ -358,7 +350,7 @@ static const char *judge_late(warden *w, const hfsad_spec *spec, const inquiry_q
     unsigned *times = &w->times[q->kind - INQUIRY_POLISH];
     if (w->late >= MOST || *times >= most)
         return more;
-    if (!has_good_models(spec, &row, q, M))
+    if (!has_good_models(spec, q, M))
         return too_large;
     /* Without vectors a question is new whenever it comes, because its answer depends on the question before it. */
     const uint64_t unnumbered = print_late(w, q);

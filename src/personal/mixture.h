@@ -12,6 +12,7 @@
 #define HFSAD_PERSONAL_MIXTURE_H
 
 #include "data/rows.h"
+#include "plan/questions.h"
 
 enum { MIXTURE_MOST = 32, MIXTURE_BINS = 64 };
 
@@ -22,18 +23,30 @@ typedef struct {
     const double *share, *w;
 } mixture;
 
+/* The rows of GROUPS_QUESTIONS (plan/questions.h).
+ *
+ * COLUMNS: answer: sums over rows of c x_m^2 (M) and of c, a row's weight
+ *
+ * STATS: answer: mixture_totals, then of every group mixture_sums, gradient (M), second derivative
+ *
+ * SPREAD: answer: of every group the sums over clients of p g g'/n and over rows of p c slope^2 x x', lower
+ *   triangles; then the weight of its clients
+ *
+ * CUTS: answer: of every group the histogram of its clients along its direction (MIXTURE_BINS weights) and the
+ *   sums of weight times place
+ *
+ * CROSS: answer: the sums of d_j and d_j^2, d_j: what the second mixture takes off the client's loss on the half
+ *   of its rows that the weights do not come from
+ *
+ * MEMBERS: answer: p of the clients numbered from `first` on, K numbers each
+ *
+ * SIZES: answer: 1 for the group of the client's largest weight, 0 for the others (K)
+ */
 typedef enum {
-    MIXTURE_COLUMNS, /* answer: sums over rows of c x_m^2 (M) and of c, a row's weight */
-    MIXTURE_STATS,   /* answer: mixture_totals, then of every group mixture_sums, gradient (M), second derivative */
-    MIXTURE_SPREAD, /* answer: of every group the sums over clients of p g g'/n and over rows of p c slope^2 x x', lower
-                       triangles; then the weight of its clients */
-    MIXTURE_CUTS,  /* answer: of every group the histogram of its clients along its direction (MIXTURE_BINS weights) and
-                      the sums of weight times place */
-    MIXTURE_CROSS, /* answer: the sums of d_j and d_j^2, d_j: what the second mixture takes off the client's loss on the
-                      half of its rows that the weights do not come from */
-    MIXTURE_MEMBERS, /* answer: p of the clients numbered from `first` on, K numbers each */
-    MIXTURE_SIZES,   /* answer: 1 for the group of the client's largest weight, 0 for the others (K) */
-    MIXTURE_KINDS
+#define MIXTURE_ENUM(name, ...) MIXTURE_##name,
+    GROUPS_QUESTIONS(MIXTURE_ENUM)
+#undef MIXTURE_ENUM
+        MIXTURE_KINDS
 } mixture_kind;
 
 enum { MIXTURE_LIKELIHOOD, MIXTURE_ROWS, MIXTURE_TOTALS }; /* sum of -log sum_k share exp(-f/T); weight of all rows */

@@ -229,43 +229,40 @@ static double crossed(const mixture_client *c, const mixture *m)
     return sum;
 }
 
-static void answer_size(const mixture_client *c, const mixture *m, double *answer)
+static void answer_size(const mixture_client *c, const mixture_question *q, double *answer)
 {
     double p[MIXTURE_MOST];
-    mixture_weights(c, m, p);
-    answer[mixture_largest(p, m->K)] = 1;
+    mixture_weights(c, &q->now, p);
+    answer[mixture_largest(p, q->now.K)] = 1;
+}
+
+static void answer_squares(const mixture_client *c, const mixture_question *q, double *answer)
+{
+    (void)q;
+    for (size_t r = 0; r < c->rows.count; r++)
+        row_add_squares(&c->rows, r, row_weight(&c->rows, r), answer);
+    answer[c->M] = rows_weight(&c->rows);
+}
+
+static void answer_cross(const mixture_client *c, const mixture_question *q, double *answer)
+{
+    answer[0] = crossed(c, &q->from) - crossed(c, &q->now);
+    answer[1] = answer[0] * answer[0];
+}
+
+static void answer_members(const mixture_client *c, const mixture_question *q, double *answer)
+{
+    if (c->number >= q->first && c->number - q->first < q->count)
+        mixture_weights(c, &q->now, answer + (c->number - q->first) * q->now.K);
 }
 
 void mixture_answer(const mixture_client *c, const mixture_question *q, double *answer)
 {
+    static void (*const answers[MIXTURE_KINDS])(const mixture_client *, const mixture_question *, double *) = {
+#define MIXTURE_ROW(name, down, most, up, answer, ...) [MIXTURE_##name] = answer,
+        GROUPS_QUESTIONS(MIXTURE_ROW)
+#undef MIXTURE_ROW
+    };
     memset(answer, 0, mixture_length(q, c->M) * sizeof *answer);
-    switch (q->kind) {
-    case MIXTURE_COLUMNS:
-        for (size_t r = 0; r < c->rows.count; r++)
-            row_add_squares(&c->rows, r, row_weight(&c->rows, r), answer);
-        answer[c->M] = rows_weight(&c->rows);
-        break;
-    case MIXTURE_STATS:
-        answer_stats(c, q, answer);
-        break;
-    case MIXTURE_SPREAD:
-        answer_spread(c, q, answer);
-        break;
-    case MIXTURE_CUTS:
-        answer_cuts(c, q, answer);
-        break;
-    case MIXTURE_CROSS:
-        answer[0] = crossed(c, &q->from) - crossed(c, &q->now);
-        answer[1] = answer[0] * answer[0];
-        break;
-    case MIXTURE_MEMBERS:
-        if (c->number >= q->first && c->number - q->first < q->count)
-            mixture_weights(c, &q->now, answer + (c->number - q->first) * q->now.K);
-        break;
-    case MIXTURE_SIZES:
-        answer_size(c, &q->now, answer);
-        break;
-    case MIXTURE_KINDS:
-        break;
-    }
+    answers[q->kind](c, q, answer);
 }

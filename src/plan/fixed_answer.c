@@ -31,7 +31,7 @@ static double bucket_end(size_t bucket)
 
 static size_t maxima_numbers(const answer_layout *l)
 {
-    return l->maxima == MAXIMA_APART ? 0 : l->most * (l->maxima == MAXIMA_FLAGS ? 1 : FIXED_BUCKETS);
+    return l->maxima == MASK_APART ? 0 : l->most * (l->maxima == MASK_FLAGS ? 1 : FIXED_BUCKETS);
 }
 
 size_t fixed_answer_numbers(const answer_layout *l)
@@ -54,9 +54,9 @@ bool fixed_answer_put(const answer_layout *l, const double *answer, uint64_t *wo
     memset(words, 0, fixed_answer_numbers(l) * FIXED_WORDS * sizeof *words);
     (void)fixed_put(!finite, words);
     words += FIXED_WORDS;
-    for (size_t i = 0; i < l->most && l->maxima == MAXIMA_FLAGS; i++)
+    for (size_t i = 0; i < l->most && l->maxima == MASK_FLAGS; i++)
         (void)fixed_put(answer[i] > 0, words + i * FIXED_WORDS);
-    for (size_t i = 0; i < l->most && l->maxima == MAXIMA_BUCKETS; i++)
+    for (size_t i = 0; i < l->most && l->maxima == MASK_BUCKETS; i++)
         if (answer[i] > 0)
             (void)fixed_put(1, words + (i * FIXED_BUCKETS + bucket_of(answer[i])) * FIXED_WORDS);
     words += maxima_numbers(l) * FIXED_WORDS;
@@ -71,9 +71,9 @@ void fixed_answer_get(const answer_layout *l, const uint64_t *words, double *ans
     words += FIXED_WORDS;
     for (size_t i = 0; i < l->most; i++) {
         answer[i] = 0;
-        if (l->maxima == MAXIMA_FLAGS)
+        if (l->maxima == MASK_FLAGS)
             answer[i] = fixed_get(words + i * FIXED_WORDS) > 0;
-        for (size_t b = 0; b < FIXED_BUCKETS && l->maxima == MAXIMA_BUCKETS; b++)
+        for (size_t b = 0; b < FIXED_BUCKETS && l->maxima == MASK_BUCKETS; b++)
             if (fixed_get(words + (i * FIXED_BUCKETS + b) * FIXED_WORDS) > 0)
                 answer[i] = bucket_end(b);
     }

@@ -4,13 +4,14 @@
  * the upper end of the highest bucket in which there is one, at most 19% more than the largest number.
  *
  *     1 number     clients whose answer is not finite; all sums are then infinite
- *     maxima       MAXIMA_BUCKETS: FIXED_BUCKETS counts of each; MAXIMA_FLAGS: 0 or 1 of each; MAXIMA_APART: none
+ *     maxima       MASK_BUCKETS: FIXED_BUCKETS counts of each; MASK_FLAGS: 0 or 1 of each; MASK_APART: none
  *     sums
  */
 #ifndef HFSAD_PLAN_FIXED_ANSWER_H
 #define HFSAD_PLAN_FIXED_ANSWER_H
 
 #include "base/fixed.h"
+#include "plan/questions.h"
 #include "plan/tally.h"
 
 /* A format for the node's name. */
@@ -18,9 +19,8 @@
     "%.60s: a number is too large for federation.wire fixed; standardise the features, give them in larger units, "    \
     "lower federation.fraction if it is set, or use another wire"
 enum { FIXED_BUCKETS = 512 };
-typedef enum { MAXIMA_BUCKETS, MAXIMA_FLAGS, MAXIMA_APART } maxima_rule;
 typedef struct {
-    maxima_rule maxima;
+    question_mask maxima;
     size_t most, sums;
 } answer_layout;
 

@@ -529,6 +529,24 @@ static hfsad_status check_counters(const plan *p, hfsad_error *err)
     return HFSAD_OK;
 }
 
+/* Only the links of clients with one row are rounded. */
+static hfsad_status check_precision(const plan *p, const hfsad_spec *spec, const dataset *d, hfsad_error *err)
+{
+    const char *why = NULL;
+    if (!(p->split > 0))
+        return HFSAD_OK;
+    if (p->star || algorithm_is_baseline(spec->top.algorithm))
+        why = "this algorithm has no links; set algorithm: hfsad";
+    else if (d->rows.first || d->n_rows > d->n_leaves)
+        why = "clients must have one row each, without an intercept; their rows take the memory otherwise";
+    else if (spec_has_noise(spec))
+        why = "a budget of differential privacy needs double";
+    for (size_t c = 0; c < p->n_leaf_classes && !why; c++)
+        if (penalty_kind_of(&p->leaf_classes[c].rule.penalty)->group)
+            why = "links group-mcp and group-scad need double";
+    return why ? error_set(err, HFSAD_ERROR_INPUT, "run.precision: %s", why) : HFSAD_OK;
+}
+
 /* The setting that gives rows several scores. */
 static const char *several_key(const hfsad_spec *spec)
 {
@@ -652,7 +670,9 @@ static hfsad_status fill_plan(plan *p, preset *t, hfsad_error *err)
     if ((status = choose_method(p, t, err)) || (status = check_errors(p, t, err)) ||
         (status = noise_check_budget(p, err)))
         return status;
-    return check_counters(p, err);
+    p->split = precision_split((precision_kind)spec->run.precision);
+    status = check_precision(p, spec, t->d, err);
+    return status ? status : check_counters(p, err);
 }
 
 static bool starts_far(const char *start)

@@ -6,6 +6,7 @@
 #define HFSAD_PLAN_PLAN_H
 
 #include "base/words.h"
+#include "core/precision.h"
 #include "core/rows_prox.h"
 #include "core/scores.h"
 #include "math/penalty_kind.h"
@@ -62,6 +63,7 @@ typedef struct {
     double stop_absolute, stop_relative;
     bool cycles;        /* phase retrieval: a run that no longer moves begins a new cycle (guard.h) */
     bool keeps_best;    /* not convex, one model: the answer is the best w_0 of all rows (guard.h) */
+    double split;       /* run.precision: of core/precision.h; 0: double */
     double pace;        /* growth of r in an edge round, in the limit */
     bool positive;      /* features.positive */
     bool errors;        /* output.errors: compute standard errors */
@@ -99,6 +101,13 @@ const hfsad_own_loss *plan_client_loss(const plan *p, const leaf_class *class);
 static inline bool plan_has_noise(const plan *p)
 {
     return p->noise.rho > 0;
+}
+
+/* The start of a client's link by run.precision. */
+static inline void plan_shorten(const plan *p, size_t M, double *w)
+{
+    for (size_t m = 0; m < M && p->split > 0; m++)
+        w[m] = precision_round(p->split, w[m]);
 }
 
 /* The factor of a link's u before rounding: a power of two. */

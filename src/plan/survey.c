@@ -28,8 +28,9 @@ static void answer_scale(const survey_client *c, const survey_question *q, doubl
     memcpy(answer, values, sizeof values);
 }
 
-static void answer_columns(const survey_client *c, double *answer)
+static void answer_columns(const survey_client *c, const survey_question *q, double *answer)
 {
+    (void)q;
     const client_rows *rows = &c->rows;
     for (size_t r = 0; r < rows->count; r++) {
         const double weight = row_weight(rows, r);
@@ -90,8 +91,9 @@ static void answer_direction(const survey_client *c, const survey_question *q, d
 }
 
 /* Sums of the weights and of y; if a model is given, of y minus its prediction. */
-static void answer_sums(const survey_client *c, const double *w, double *answer)
+static void answer_sums(const survey_client *c, const survey_question *q, double *answer)
 {
+    const double *w = q->count ? q->values : NULL;
     for (size_t r = 0; r < c->rows.count; r++) {
         const double weight = row_weight(&c->rows, r);
         answer[0] += weight;
@@ -99,17 +101,19 @@ static void answer_sums(const survey_client *c, const double *w, double *answer)
     }
 }
 
-static void answer_energy(const survey_client *c, double *answer)
+static void answer_energy(const survey_client *c, const survey_question *q, double *answer)
 {
+    (void)q;
     const rows_energy e = rows_measure_energy(&c->rows);
     answer[0] = e.weight;
     answer[1] = e.energy;
 }
 
-static void answer_loss(const survey_client *c, const double *w, double *answer)
+static void answer_loss(const survey_client *c, const survey_question *q, double *answer)
 {
     for (size_t r = 0; r < c->rows.count; r++)
-        answer[0] += row_weight(&c->rows, r) * hfsad_loss_value(&c->loss, c->rows.y[r], row_dot(&c->rows, r, w));
+        answer[0] +=
+            row_weight(&c->rows, r) * hfsad_loss_value(&c->loss, c->rows.y[r], row_dot(&c->rows, r, q->values));
     if (c->mean)
         answer[0] /= rows_weight(&c->rows);
 }
@@ -140,7 +144,7 @@ static void answer_class_gradient(const survey_client *c, double *answer)
     }
 }
 
-static void answer_gradient(const survey_client *c, const double *w, double *answer)
+static void answer_gradient(const survey_client *c, const survey_question *q, double *answer)
 {
     if (c->classes && (loss_kind_of(&c->loss)->labels || loss_kind_of(&c->loss)->several)) {
         answer_class_gradient(c, answer);
@@ -148,7 +152,7 @@ static void answer_gradient(const survey_client *c, const double *w, double *ans
     }
     const double share = c->mean ? 1 / rows_weight(&c->rows) : 1;
     for (size_t r = 0; r < c->rows.count; r++) {
-        const double slope = hfsad_loss_slope(&c->loss, c->rows.y[r], row_dot(&c->rows, r, w));
+        const double slope = hfsad_loss_slope(&c->loss, c->rows.y[r], row_dot(&c->rows, r, q->values));
         row_add(&c->rows, r, share * row_weight(&c->rows, r) * slope, answer);
     }
 }
@@ -162,57 +166,33 @@ static void answer_own(const survey_client *c, const survey_question *q, double 
     answer[1] = f.bend;
 }
 
+/* An intercept is free of the box. */
+static void answer_bound(const survey_client *c, const survey_question *q, double *answer)
+{
+    (void)q;
+    answer[0] = loss_measure(&c->rows, c->M, &c->loss, c->mean, c->rows.constant != 0 ? INFINITY : c->loss.box).pull;
+}
+
+static void answer_moments(const survey_client *c, const survey_question *q, double *answer)
+{
+    rows_sum_columns(&c->rows, q->values + 1, q->values[0] != 0, answer);
+}
+
+static const struct {
+    question_shape down;
+    size_t most;
+    question_shape up;
+    void (*answer)(const survey_client *, const survey_question *, double *); /* the answer is 0 before */
+} survey_table[SURVEY_KINDS] = {
+#define SURVEY_ROW(name, down, most, up, answer, ...) [SURVEY_##name] = {down, most, up, answer},
+    SURVEY_QUESTIONS(SURVEY_ROW)
+#undef SURVEY_ROW
+};
+
 void survey_answer(const survey_client *c, const survey_question *q, double *answer)
 {
     memset(answer, 0, (q->most + q->sums) * sizeof *answer);
-    switch (q->kind) {
-    case SURVEY_SCALE:
-        answer_scale(c, q, answer);
-        return;
-    case SURVEY_OWN:
-        answer_own(c, q, answer);
-        return;
-    case SURVEY_BOUND: /* an intercept is free of the box */
-        answer[0] =
-            loss_measure(&c->rows, c->M, &c->loss, c->mean, c->rows.constant != 0 ? INFINITY : c->loss.box).pull;
-        return;
-    case SURVEY_COLUMNS:
-        answer_columns(c, answer);
-        return;
-    case SURVEY_BELOW:
-    case SURVEY_BELOW_ONE:
-    case SURVEY_BELOW_FIT:
-    case SURVEY_MISFIT:
-        answer_below(c, q, answer);
-        return;
-    case SURVEY_TRUNCATED:
-    case SURVEY_ROBUST:
-        answer_direction(c, q, answer);
-        return;
-    case SURVEY_ENERGY:
-        answer_energy(c, answer);
-        return;
-    case SURVEY_CURVE:
-    case SURVEY_CURVE_ALONE:
-        baseline_step_answer(c, q, answer);
-        return;
-    case SURVEY_LOSS:
-        answer_loss(c, q->values, answer);
-        return;
-    case SURVEY_LEVELS:
-        answer_levels(c, q, answer);
-        return;
-    case SURVEY_GRADIENT:
-        answer_gradient(c, q->values, answer);
-        return;
-    case SURVEY_MOMENTS:
-        rows_sum_columns(&c->rows, q->values + 1, q->values[0] != 0, answer);
-        return;
-    case SURVEY_CENTRE:
-    case SURVEY_LEFT:
-        answer_sums(c, q->count ? q->values : NULL, answer);
-        return;
-    }
+    survey_table[q->kind].answer(c, q, answer);
 }
 
 hfsad_status survey_half_point(const surveyor *ask, survey_kind kind, double *values, size_t count, double guess,
@@ -301,37 +281,22 @@ void local_survey_free(local_survey *s)
 
 bool survey_question_fits(const survey_question *q, size_t M)
 {
-    const size_t N = SURVEY_THRESHOLDS, numbers = q->count > 4 ? q->count - 4 : 0, groups = numbers / M;
-    const struct {
-        size_t count, most, sums;
-    } sizes[] = {
-        [SURVEY_CENTRE] = {0, 0, 2},
-        [SURVEY_SCALE] = {1, 1, 5},
-        [SURVEY_OWN] = {1, 1, 1},
-        [SURVEY_BOUND] = {0, 1, 0},
-        [SURVEY_COLUMNS] = {0, 0, M + 2},
-        [SURVEY_BELOW] = {N, 0, N + 1},
-        [SURVEY_BELOW_ONE] = {N, 0, N + 1},
-        [SURVEY_BELOW_FIT] = {N + M, 0, N + 1},
-        [SURVEY_TRUNCATED] = {1 + M, 0, M},
-        [SURVEY_ROBUST] = {1 + M, 0, M},
-        [SURVEY_LEFT] = {M, 0, 2},
-        [SURVEY_ENERGY] = {0, 0, 2},
-        [SURVEY_LOSS] = {M, 0, 1},
-        [SURVEY_LEVELS] = {q->count == N ? N : N + M, 0, N},
-        [SURVEY_GRADIENT] = {M, 0, M},
-        [SURVEY_MISFIT] = {N + M, 0, N + 1},
-        [SURVEY_CURVE] = {4 + groups * M, 0, groups * (M + 1)},
-        [SURVEY_CURVE_ALONE] = {4 + M, q->most, 0},
-        [SURVEY_MOMENTS] = {1 + M, 0, 1 + 2 * M},
-    };
-    if (q->kind == SURVEY_CURVE || q->kind == SURVEY_CURVE_ALONE) {
-        const size_t of = q->kind == SURVEY_CURVE ? groups : q->most;
-        if (numbers < M || q->values[3] != (double)of || of == 0)
+    if ((size_t)q->kind >= SURVEY_KINDS)
+        return false;
+    question_shape down = survey_table[q->kind].down;
+    size_t most = survey_table[q->kind].most, sums = question_count(survey_table[q->kind].up, M);
+    if (q->kind == SURVEY_CURVE || q->kind == SURVEY_CURVE_ALONE) { /* of every group of nodes */
+        const size_t numbers = q->count > down.numbers ? q->count - down.numbers : 0,
+                     groups = q->kind == SURVEY_CURVE ? numbers / M : q->most;
+        if (numbers < M || q->values[down.numbers - 1] != (double)groups || groups == 0)
             return false;
+        down.vectors = q->kind == SURVEY_CURVE ? groups : 1;
+        most *= groups;
+        sums *= groups;
     }
-    return (size_t)q->kind < sizeof sizes / sizeof *sizes && q->count == sizes[q->kind].count &&
-           q->most == sizes[q->kind].most && q->sums == sizes[q->kind].sums;
+    if (q->kind == SURVEY_LEVELS && q->count == down.numbers) /* at a model of zeros */
+        down.vectors = 0;
+    return q->count == question_count(down, M) && q->most == most && q->sums == sums;
 }
 
 /* The client as a question finds it. */
@@ -367,7 +332,7 @@ hfsad_status survey_client_make(const local_survey *s, size_t leaf, client_rows 
 static hfsad_status add_child(const local_survey *s, const inner_node *node, const survey_question *q, size_t child,
                               double *totals, const double *answer, hfsad_error *err)
 {
-    const answer_layout l = {MAXIMA_BUCKETS, q->most, q->sums};
+    const answer_layout l = {MASK_BUCKETS, q->most, q->sums};
     const size_t size = s->most * FIXED_WORDS;
     if (!s->words) {
         survey_combine(q, totals, answer);
@@ -408,7 +373,7 @@ static hfsad_status ask_below(const local_survey *s, size_t i, const survey_ques
     const size_t size = q->most + q->sums;
     const inner_node *node = &s->d->inner[i];
     double *totals = s->room + (size_t)node->depth * size, *below = totals + size;
-    const answer_layout l = {MAXIMA_BUCKETS, q->most, q->sums};
+    const answer_layout l = {MASK_BUCKETS, q->most, q->sums};
     uint64_t *words = s->words ? s->words + node->depth * s->most * FIXED_WORDS : NULL;
     memset(totals, 0, size * sizeof *totals);
     if (words)

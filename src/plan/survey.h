@@ -12,30 +12,36 @@
 
 #include "base/pool.h"
 #include "plan/choices.h"
+#include "plan/questions.h"
 
+/* The rows of SURVEY_QUESTIONS: what goes down -> what comes up. w: a row's weight, or a model.
+ *
+ *     CENTRE       -> sum w, sum w y; w: a row's weight
+ *     SCALE        centre -> most pull; sum energy, sqrt(noise), weight (scales.h), w |y - centre|, w
+ *     OWN          length -> most slope; sum bend, of a program's own loss
+ *     BOUND        -> most pull within the box: Theorem 1's nu_f
+ *     COLUMNS      -> sum w x_m^2 of the M columns, w y, w |x|^2
+ *     BELOW        thresholds -> sum w, and of the rows with y <= threshold, of each
+ *     BELOW_ONE    likewise y/|x|^2 <= threshold
+ *     BELOW_FIT    thresholds, M numbers v -> with p = <x,v>^2: sum w p, and of those with y/p <= threshold
+ *     TRUNCATED    limit, v -> sum w min(max(y, 0), limit) x <x,v>
+ *     ROBUST       scale, v -> sum w T(y/(|x|^2 scale)) x <x,v> / |x|^2, T(t) = 1 - 1/t, at least -10
+ *     LEFT         w -> sum of weights, of weight (y - <x,w>)
+ *     ENERGY       -> sum w, w |x|^2: what features_prepare makes an intercept's column from
+ *     MOMENTS      whether squares, centre -> rows_sum_columns of features.h; M: without an intercept
+ *     MISFIT       thresholds, w -> as BELOW, of |y - <x,w>|, or |y - <x,w>^2|
+ *     CURVE        of baseline_step.c -> of every group: sum a, sum a kappa mean(x x^T) v
+ *     CURVE_ALONE  the same -> of every group: most kappa |mean(x x^T)| of a client
+ *     LOSS         w -> sum of the loss at w
+ *     LEVELS       thresholds, w or nothing -> sum of the slopes of the loss at <x,w> + threshold, of each
+ *     GRADIENT     w -> M numbers: sum of the gradients of the loss at w
+ */
 typedef enum {
-    SURVEY_CENTRE,      /* -> sum w, sum w y; w: a row's weight */
-    SURVEY_SCALE,       /* centre -> most pull; sum energy, sqrt(noise), weight (scales.h), w |y - centre|, w */
-    SURVEY_OWN,         /* length -> most slope; sum bend, of a program's own loss */
-    SURVEY_BOUND,       /* -> most pull within the box: Theorem 1's nu_f */
-    SURVEY_COLUMNS,     /* -> sum w x_m^2 of the M columns, w y, w |x|^2 */
-    SURVEY_BELOW,       /* thresholds -> sum w, and of the rows with y <= threshold, of each */
-    SURVEY_BELOW_ONE,   /* likewise y/|x|^2 <= threshold */
-    SURVEY_BELOW_FIT,   /* thresholds, M numbers v -> with p = <x,v>^2: sum w p, and of those with y/p <= threshold */
-    SURVEY_TRUNCATED,   /* limit, v -> sum w min(max(y, 0), limit) x <x,v> */
-    SURVEY_ROBUST,      /* scale, v -> sum w T(y/(|x|^2 scale)) x <x,v> / |x|^2, T(t) = 1 - 1/t, at least -10 */
-    SURVEY_LEFT,        /* w -> sum of weights, of weight (y - <x,w>) */
-    SURVEY_ENERGY,      /* -> sum w, w |x|^2: what features_prepare makes an intercept's column from */
-    SURVEY_MOMENTS,     /* whether squares, centre -> rows_sum_columns of features.h; M: without an intercept */
-    SURVEY_MISFIT,      /* thresholds, w -> as BELOW, of |y - <x,w>|, or |y - <x,w>^2| */
-    SURVEY_CURVE,       /* of baseline_step.c -> of every group: sum a, sum a kappa mean(x x^T) v */
-    SURVEY_CURVE_ALONE, /* the same -> of every group: most kappa |mean(x x^T)| of a client */
-    SURVEY_LOSS,        /* w -> sum of the loss at w */
-    SURVEY_LEVELS,      /* thresholds, w or nothing -> sum of the slopes of the loss at <x,w> + threshold, of each */
-    SURVEY_GRADIENT,    /* w -> M numbers: sum of the gradients of the loss at w */
+#define SURVEY_ENUM(name, ...) SURVEY_##name,
+    SURVEY_QUESTIONS(SURVEY_ENUM)
+#undef SURVEY_ENUM
+        SURVEY_KINDS
 } survey_kind;
-
-enum { SURVEY_THRESHOLDS = 32 };
 
 typedef struct {
     survey_kind kind;

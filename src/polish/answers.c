@@ -357,133 +357,15 @@ static void answer_choose(const polish_client *o, const polish_question *q, doub
 
 /* ---- the table ---- */
 
-/* Numbers of a question or an answer. */
-#define NOTHING                                                                                                        \
-    {                                                                                                                  \
-        0                                                                                                              \
-    }
-#define VECTOR                                                                                                         \
-    {                                                                                                                  \
-        .vectors = 1                                                                                                   \
-    }
-#define VECTORS2                                                                                                       \
-    {                                                                                                                  \
-        .vectors = 2                                                                                                   \
-    }
-#define TRIANGLE                                                                                                       \
-    {                                                                                                                  \
-        .triangles = 1                                                                                                 \
-    }
-#define NUMBER                                                                                                         \
-    {                                                                                                                  \
-        .numbers = 1                                                                                                   \
-    }
-
 const polish_entry polish_table[POLISH_KINDS] = {
-    [POLISH_ANCHOR] = {"polish: loss at a model", POLISH_OF_PHASE, VECTOR, NUMBER, answer_anchor, POLISH_KEPT},
-    [POLISH_SCALES] = {"polish: bounds of slopes, sums of squares of the columns",
-                       POLISH_OF_POLISH,
-                       NOTHING,
-                       {.vectors = POLISH_VECTORS, .numbers = POLISH_COUNTS},
-                       answer_scales,
-                       0},
-    [POLISH_VALUE] = {"polish: loss and slope at a model",
-                      POLISH_OF_POLISH,
-                      VECTOR,
-                      {.vectors = 1, .numbers = POLISH_NUMBERS},
-                      answer_value,
-                      POLISH_KEPT | POLISH_TERMS},
-    [POLISH_LINE] = {"polish: slopes along a line",
-                     POLISH_OF_POLISH,
-                     VECTORS2,
-                     {.numbers = POLISH_STEPS},
-                     answer_line,
-                     POLISH_FROM_POINT},
-    [POLISH_DIAGONAL] = {"polish: diagonal of the second derivative", POLISH_OF_POLISH, NOTHING, VECTOR,
-                         answer_diagonal, 0},
-    [POLISH_HESSIAN] = {"polish: second derivative", POLISH_OF_POLISH, NOTHING, TRIANGLE, answer_squares, POLISH_TERMS},
-    [POLISH_PRODUCT] = {"polish: second derivative times a vector", POLISH_OF_POLISH, VECTOR, VECTOR, answer_product,
-                        POLISH_FREE},
-    [POLISH_COMMIT] = {"polish: moves the multipliers of the rows to a model", POLISH_OF_POLISH, VECTOR, NUMBER,
-                       answer_commit, POLISH_KEPT | POLISH_MOVES},
-    [POLISH_REPAIR] = {"polish: slopes for a bound of the gap",
-                       POLISH_OF_POLISH,
-                       VECTORS2,
-                       {.vectors = 1, .numbers = 1},
-                       answer_repair,
-                       POLISH_FROM_POINT},
-    [POLISH_GRAM] = {"star: products of the columns",
-                     POLISH_OF_STAR,
-                     NOTHING,
-                     {.triangles = 1, .numbers = 1},
-                     answer_gram,
-                     POLISH_KEPT},
-    [POLISH_GRAM_DIAGONAL] = {"star: sums of squares of the columns",
-                              POLISH_OF_STAR,
-                              NOTHING,
-                              {.vectors = 1, .numbers = 1},
-                              answer_gram,
-                              POLISH_KEPT},
-    [POLISH_SPREAD] = {"star: rows with a residual below thresholds",
-                       POLISH_OF_STAR,
-                       VECTOR,
-                       {.numbers = POLISH_LEVELS},
-                       answer_spread,
-                       0},
-    [POLISH_METRIC] = {"star: metric",
-                       POLISH_OF_STAR,
-                       TRIANGLE,
-                       {.numbers = 2},
-                       star_client_begin,
-                       POLISH_KEPT | POLISH_MOVES | POLISH_FREE},
-    [POLISH_METRIC_DIAGONAL] = {"star: metric, its diagonal",
-                                POLISH_OF_STAR,
-                                VECTOR,
-                                {.numbers = 2},
-                                star_client_begin,
-                                POLISH_KEPT | POLISH_MOVES | POLISH_FREE},
-    [POLISH_ROUND] = {"star: a step on a model of the cloud",
-                      POLISH_OF_STAR,
-                      VECTOR,
-                      {.vectors = 1, .numbers = STAR_NUMBERS},
-                      star_client_round,
-                      POLISH_KEPT | POLISH_MOVES},
-    [POLISH_FORGET] = {"star, polish: forgets its steps", POLISH_OF_STAR | POLISH_OF_PHASE, NOTHING, NUMBER,
-                       answer_forget, 0},
-    [POLISH_RESIDUALS] = {"errors: rows with a residual below thresholds",
-                          POLISH_OF_ERRORS,
-                          VECTOR,
-                          {.numbers = POLISH_LEVELS + POLISH_MOMENTS},
-                          answer_residuals,
-                          0},
-    [POLISH_BREAD] = {"errors: second derivative", POLISH_OF_ERRORS, VECTOR, TRIANGLE, answer_bread, 0},
-    [POLISH_MEAT] = {"errors: squares of the slopes", POLISH_OF_ERRORS, VECTOR, TRIANGLE, answer_meat, 0},
-    [POLISH_SEARCH] = {"polish: loss and slope at several models",
-                       POLISH_OF_PHASE,
-                       {.vectors = POLISH_LANES},
-                       {.vectors = POLISH_LANES, .numbers = POLISH_LANES},
-                       answer_search,
-                       POLISH_SMALL | POLISH_TERMS},
-    [POLISH_CHOOSE] = {"star: columns of later questions", POLISH_OF_STAR, VECTOR, NUMBER, answer_choose,
-                       POLISH_KEPT | POLISH_FREE},
-    [POLISH_PROJECT] = {"star: slopes for a bound of the gap",
-                        POLISH_OF_STAR,
-                        VECTORS2,
-                        {.vectors = 1, .numbers = 1 + POLISH_LEVELS},
-                        answer_project,
-                        POLISH_KEPT | POLISH_MOVES | POLISH_FROM_POINT},
-    [POLISH_SQUARES] = {"polish: products of the columns", POLISH_OF_PHASE, NOTHING, TRIANGLE, answer_squares,
-                        POLISH_TERMS},
+#define POLISH_ROW(name, down, most, up, answer, how, bound, ...) [POLISH_##name] = {down, up, answer, how, bound},
+    POLISH_QUESTIONS(POLISH_ROW)
+#undef POLISH_ROW
 };
-
-static size_t count_of(polish_shape s, size_t M)
-{
-    return s.vectors * M + s.triangles * (M * (M + 1) / 2) + s.numbers;
-}
 
 size_t polish_points(polish_kind kind, size_t M)
 {
-    return polish_table[kind].flags & POLISH_FROM_POINT ? M : 0;
+    return polish_table[kind].bound == BOUND_POINT ? M : 0;
 }
 
 /* Which questions a question may come right after; 0: after all but those of standard errors, which are the last. */
@@ -530,20 +412,19 @@ bool polish_may_follow(polish_kind kind, int before)
     const unsigned allowed = after(kind);
     if (before < 0)
         return kind == POLISH_ANCHOR || kind == POLISH_VALUE;
-    if (polish_table[before].stages == POLISH_OF_ERRORS)
-        return polish_table[kind].stages == POLISH_OF_ERRORS &&
-               (allowed ? allowed >> before & 1 : before == POLISH_RESIDUALS);
+    if (polish_table[before].how & ASK_ERRORS)
+        return polish_table[kind].how & ASK_ERRORS && (allowed ? allowed >> before & 1 : before == POLISH_RESIDUALS);
     return allowed ? allowed >> before & 1 : true;
 }
 
 size_t polish_down(polish_kind kind, size_t M)
 {
-    return count_of(polish_table[kind].down, M);
+    return question_count(polish_table[kind].down, M);
 }
 
 size_t polish_length(polish_kind kind, size_t M)
 {
-    return count_of(polish_table[kind].up, M);
+    return question_count(polish_table[kind].up, M);
 }
 
 size_t polish_longest(size_t M, size_t direct)
@@ -551,7 +432,7 @@ size_t polish_longest(size_t M, size_t direct)
     size_t longest = 0;
     for (polish_kind kind = 0; kind < POLISH_KINDS; kind++) {
         const polish_entry *row = &polish_table[kind];
-        const bool large = row->up.triangles || row->down.triangles || row->flags & POLISH_SMALL;
+        const bool large = row->up.triangles || row->down.triangles || row->how & ASK_SMALL;
         const bool metric = kind == POLISH_GRAM || kind == POLISH_METRIC;
         const size_t most = metric && direct < STAR_WHOLE ? STAR_WHOLE : direct, columns = large && M > most ? most : M;
         const size_t up = polish_length(kind, columns), down = polish_down(kind, columns);
@@ -576,7 +457,7 @@ void polish_answer(const polish_client *all, const polish_question *q, double *a
 bool polish_answer_added(const polish_client *o, const polish_question *q, double *sum)
 {
     const polish_entry *row = &polish_table[q->kind];
-    if (!(row->flags & POLISH_TERMS) || o->rows.count != 1 || q->chosen || o->scores || loss_kind_of(o->loss)->several)
+    if (!(row->how & ASK_TERMS) || o->rows.count != 1 || q->chosen || o->scores || loss_kind_of(o->loss)->several)
         return false;
     row->answer(o, q, sum);
     return true;

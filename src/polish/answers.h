@@ -17,44 +17,74 @@
 
 #include "core/scores.h"
 #include "data/rows.h"
+#include "plan/questions.h"
 
+/* The rows of POLISH_QUESTIONS (plan/questions.h), a question about `vector`.
+ *
+ * ANCHOR: phase retrieval is linearised at `vector`; answer: the loss there
+ *
+ * SCALES: answer: polish_scales; the vector is not used
+ *
+ * VALUE: at `vector`; answer: the gradient, then polish_value
+ *
+ * LINE: answer: the derivative along `vector`, from `point`, after each of polish_steps
+ *
+ * DIAGONAL: diagonal of the second derivative at the last POLISH_VALUE
+ *
+ * HESSIAN: lower triangle of that second derivative, row by row; of phase retrieval without the parabola, whose part
+ *   is 2 beta times SQUARES
+ *
+ * PRODUCT: that second derivative times `vector`
+ *
+ * COMMIT: the multipliers move to those at `vector`; answer: the sum of the moves
+ *
+ * REPAIR: not for phase retrieval. The slopes at `point`, moved by bend * <x, vector> and cut to the slopes that
+ *   the loss has; answer: their sum over rows of slope * x, then the rows' gaps (polish_gap)
+ *
+ * GRAM: answer: sum of c x x', its lower triangle row by row, then sum of c
+ *
+ * GRAM_DIAGONAL: the same with the diagonal only
+ *
+ * SPREAD: answer: the weight of rows with |y - <x, vector>| <= kappa 4^(i - POLISH_LEVELS/2)
+ *
+ * METRIC: vector: POLISH_GRAM's sum, beta: that of c; star_client_begin
+ *
+ * METRIC_DIAGONAL: the same with the diagonal only
+ *
+ * ROUND: star_client_round
+ *
+ * FORGET: the multipliers become 0, and what the rounds kept is dropped, but for the metric if beta is 1
+ *   (star_memory); answer: 0
+ *
+ * RESIDUALS: answer: rows with y - <x, vector> <= kappa + i beta, i from 0 to POLISH_LEVELS - 1, then how many
+ *   rows there are, the sum of the residuals and that of their squares
+ *
+ * BREAD: at `vector`; answer: sum of c bend x x', its lower triangle; a kink's bend is its jump times a normal
+ *   density of deviation kappa at the residual
+ *
+ * MEAT: at `vector`; answer: sum of c^2 slope^2 x x'
+ *
+ * SEARCH: phase retrieval. vector: POLISH_LANES points; answer: of each the gradient of the loss, then the loss
+ *
+ * CHOOSE: vector: 1 for every feature that later questions are about (chosen.h), otherwise 0; answer: 1
+ *
+ * PROJECT: The slopes that the last POLISH_PROJECT left, or those at `point` if kappa is above 0, are moved by c
+ *   <x, vector>, multiplied by step, cut to the slopes that the loss has, and kept in place of the second
+ *   derivatives. Answer: as of POLISH_REPAIR, then how many rows were beyond the end at which they were cut by
+ *   more than polish_excess(i) of it, i from 0 to POLISH_LEVELS - 1
+ *
+ * SQUARES: answer: sum of c x x' over the rows of phase retrieval, its lower triangle row by row
+ */
 typedef enum {
-    POLISH_ANCHOR,   /* phase retrieval is linearised at `vector`; answer: the loss there */
-    POLISH_SCALES,   /* answer: polish_scales; the vector is not used */
-    POLISH_VALUE,    /* at `vector`; answer: the gradient, then polish_value */
-    POLISH_LINE,     /* answer: the derivative along `vector`, from `point`, after each of polish_steps */
-    POLISH_DIAGONAL, /* diagonal of the second derivative at the last POLISH_VALUE */
-    POLISH_HESSIAN,  /* lower triangle of that second derivative, row by row; of phase retrieval without the parabola,
-                        whose part is 2 beta times POLISH_SQUARES */
-    POLISH_PRODUCT,  /* that second derivative times `vector` */
-    POLISH_COMMIT,   /* the multipliers move to those at `vector`; answer: the sum of the moves */
-    POLISH_REPAIR, /* not for phase retrieval. The slopes at `point`, moved by bend * <x, vector> and cut to the slopes
-                      that the loss has; answer: their sum over rows of slope * x, then the rows' gaps (polish_gap) */
-    POLISH_GRAM,   /* answer: sum of c x x', its lower triangle row by row, then sum of c */
-    POLISH_GRAM_DIAGONAL,   /* the same with the diagonal only */
-    POLISH_SPREAD,          /* answer: the weight of rows with |y - <x, vector>| <= kappa 4^(i - POLISH_LEVELS/2) */
-    POLISH_METRIC,          /* vector: POLISH_GRAM's sum, beta: that of c; star_client_begin */
-    POLISH_METRIC_DIAGONAL, /* the same with the diagonal only */
-    POLISH_ROUND,           /* star_client_round */
-    POLISH_FORGET,          /* the multipliers become 0, and what the rounds kept is dropped, but for the metric if beta
-                               is 1 (star_memory); answer: 0 */
-    POLISH_RESIDUALS,       /* answer: rows with y - <x, vector> <= kappa + i beta, i from 0 to POLISH_LEVELS - 1, then
-                               how many rows there are, the sum of the residuals and that of their squares */
-    POLISH_BREAD,           /* at `vector`; answer: sum of c bend x x', its lower triangle; a kink's bend is its jump
-                               times a normal density of deviation kappa at the residual */
-    POLISH_MEAT,            /* at `vector`; answer: sum of c^2 slope^2 x x' */
-    POLISH_SEARCH,  /* phase retrieval. vector: POLISH_LANES points; answer: of each the gradient of the loss, then
-                       the loss */
-    POLISH_CHOOSE,  /* vector: 1 for every feature that later questions are about (chosen.h), otherwise 0; answer: 1 */
-    POLISH_PROJECT, /* The slopes that the last POLISH_PROJECT left, or those at `point` if kappa is above 0, are moved
-                       by c <x, vector>, multiplied by step, cut to the slopes that the loss has, and kept in place of
-                       the second derivatives. Answer: as of POLISH_REPAIR, then how many rows were beyond the end at
-                       which they were cut by more than polish_excess(i) of it, i from 0 to POLISH_LEVELS - 1 */
-    POLISH_SQUARES, /* answer: sum of c x x' over the rows of phase retrieval, its lower triangle row by row */
-    POLISH_KINDS
+#define POLISH_ENUM(name, ...) POLISH_##name,
+    POLISH_QUESTIONS(POLISH_ENUM)
+#undef POLISH_ENUM
+        POLISH_KINDS
 } polish_kind;
 /* Coordinates up to which a star's metric may be whole (POLISH_GRAM, POLISH_METRIC), if that is worth its numbers. */
 enum { STAR_WHOLE = 2048 };
+/* Numbers of a question in a message that precede its vectors (net/federation_polish.c). */
+enum { POLISH_HEAD = 5 };
 enum { POLISH_LEVELS = 64, POLISH_MOMENTS = 3, POLISH_LANES = 16 };
 
 /* beta of POLISH_VALUE and POLISH_REPAIR, if no loss is phase retrieval: a row in its kink gets a second derivative in
@@ -115,36 +145,12 @@ typedef struct {
     const score_losses *scores; /* several: multiplier and bend have count numbers for each; NULL: one */
 } polish_client;
 
-/* Which part of a run asks a question; a question may have several. */
-enum {
-    POLISH_OF_POLISH = 1,
-    POLISH_OF_PHASE = 2, /* the polish of phase retrieval */
-    POLISH_OF_STAR = 4,
-    POLISH_OF_ERRORS = 8 /* standard errors */
-};
-
-enum {
-    POLISH_FROM_POINT = 1, /* the second vector that goes down is `point` */
-    POLISH_KEPT = 2,  /* the client keeps a part of it for later questions: it is asked again if a client is lost */
-    POLISH_MOVES = 4, /* answering twice would move the client twice: a repeated question gets the last answer */
-    POLISH_SMALL = 8, /* not asked if the second derivative is too large to travel */
-    POLISH_FREE = 16, /* its numbers are no model: a metric, a direction, or columns (privacy.largest) */
-    POLISH_TERMS = 32 /* every row adds one term to each number of the answer */
-};
-
-/* Numbers: vectors of coordinates, then lower triangles row by row, then single numbers. */
+/* One entry for each kind: what goes down and comes up, the answer of a client, ASK_... */
 typedef struct {
-    size_t vectors, triangles, numbers;
-} polish_shape;
-
-/* One entry for each kind, in answers.c: all that the cloud, the nodes between and the client need to know about a
- * question. Answers are added up on their way. */
-typedef struct {
-    const char *text; /* for the owner of the data, in the audit log (docs/audit.md) */
-    unsigned stages;  /* POLISH_OF_... */
-    polish_shape down, up;
+    question_shape down, up;
     void (*answer)(const polish_client *, const polish_question *, double *); /* the answer is 0 before */
-    unsigned flags;
+    unsigned how;
+    int bound;
 } polish_entry;
 extern const polish_entry polish_table[POLISH_KINDS];
 

@@ -43,7 +43,7 @@ static bool counts_once(polish_kind kind, size_t i)
 
 static void put_answer(polish_kind kind, size_t W, size_t K, size_t k, const double *part, double *answer)
 {
-    const polish_shape s = polish_table[kind].up;
+    const question_shape s = polish_table[kind].up;
     const bool metric = kind == POLISH_METRIC || kind == POLISH_METRIC_DIAGONAL;
     size_t from = s.vectors * W, to = s.vectors * W * K;
     for (size_t v = 0; v < s.vectors; v++)

@@ -89,6 +89,8 @@ typedef struct {
     uint32_t depth, rank; /* rank: of this process on its machine, which chooses among several devices */
     const size_t *level;  /* first inner node of each depth, and the end */
     hfsad_loss loss;
+    int precision;            /* precision_kind of z and q on the device; not double: all clients are members */
+    double split;             /* of it */
     const device_rule *rules; /* of the clients' links */
     const double *x, *y, *n;
     const device_run *runs;

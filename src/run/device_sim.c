@@ -323,7 +323,8 @@ bool device_has_members(const sim *s)
     const leaf_class *class = &s->p->leaf_classes[0];
     const bool bent = penalty_vec_of(&class->rule.penalty).form > PENALTY_LINEAR || class->rule.schedule.over != 0;
     const bool boxed = class->loss.box < INFINITY && !loss_kind_of(&class->loss)->majorised;
-    return s->p->n_leaf_classes > 1 || s->last || class->local_steps > 1 || (!s->d->rows.first && (bent || boxed));
+    return s->p->split > 0 || s->p->n_leaf_classes > 1 || s->last || class->local_steps > 1 ||
+           (!s->d->rows.first && (bent || boxed));
 }
 
 const char *device_refuses(const sim *s)
@@ -492,6 +493,14 @@ static bool take_clocks(const sim *s, struct sim_device *v)
     return v->clocks && v->steps;
 }
 
+static int precision_of(double split)
+{
+    int kind = PRECISION_BFLOAT16;
+    while (precision_split((precision_kind)kind) != split)
+        kind--;
+    return kind;
+}
+
 static bool fill_device(sim *s, struct sim_device *v)
 {
     const dataset *d = s->d;
@@ -528,6 +537,8 @@ static bool fill_device(sim *s, struct sim_device *v)
                                   .rank = local_rank(),
                                   .level = s->level,
                                   .loss = s->p->leaf_classes[0].loss,
+                                  .precision = precision_of(s->p->split),
+                                  .split = s->p->split,
                                   .rules = v->rules,
                                   .x = d->x ? d->x + from : NULL,
                                   .y = d->y ? d->y + v->leaf_first : NULL,

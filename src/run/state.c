@@ -38,6 +38,7 @@ leaf_run run_view(const sim *s, const run_of_leaves *r, size_t index, thread_spa
         .w = s->w ? s->w + at : NULL,
         .k = s->k + leaf,
         .w_parent = s->inner_w + (size_t)r->parent * s->M,
+        .split = s->p->split,
         .majorant = guard_majorises(s->p, s->guard.repairs),
         .scratch = space->scratch,
         .sum_u = s->run_u + index * s->M,
@@ -69,6 +70,7 @@ leaf_run leaf_view(const sim *s, size_t leaf, uint32_t parent, thread_space *spa
         .w = rows + 3 * M,
         .k = s->k + leaf,
         .w_parent = s->inner_w + (size_t)parent * M,
+        .split = s->p->split,
         .majorant = guard_majorises(s->p, s->guard.repairs),
         .scratch = space->scratch,
         .sum_u = rows + 4 * M,
@@ -208,6 +210,21 @@ void sim_set_model(sim *s, size_t node, const double *w)
     sim_place(s, node, w);
 }
 
+/* After z, q and w of a client have become one vector. */
+static void shorten_leaf(sim *s, size_t leaf)
+{
+    const inner_node *parent = &s->d->inner[dataset_parent(s->d, leaf)];
+    if (!(s->p->split > 0))
+        return;
+    const leaf_place place = dataset_place(s->d, parent, (uint32_t)(leaf - parent->first_leaf));
+    for (size_t m = 0; m < s->M; m++) {
+        const size_t o = place.first + m * place.stride;
+        s->z[o] = s->q[o] = precision_round(s->p->split, s->z[o]);
+        if (s->w)
+            s->w[o] = s->z[o];
+    }
+}
+
 void sim_place(sim *s, size_t node, const double *w)
 {
     device_changed(s);
@@ -219,6 +236,7 @@ void sim_place(sim *s, size_t node, const double *w)
         dataset_scatter(d, s->q, leaf, w);
         if (s->w)
             dataset_scatter(d, s->w, leaf, w);
+        shorten_leaf(s, leaf);
         return;
     }
     memcpy(s->inner_w + node * s->M, w, s->M * sizeof *w);
@@ -252,10 +270,12 @@ static void make_start(sim *s, const double *start)
         sim_place(s, i, start);
     const bool later = s->d->generated && !generated_is_drawn(s->d->generated) && !s->unit_u;
     s->leaf_start = later ? alloc_raw(s->M, sizeof *start) : NULL;
-    if (s->leaf_start)
+    if (s->leaf_start) {
         memcpy(s->leaf_start, start, s->M * sizeof *start);
-    else
+        plan_shorten(s->p, s->M, s->leaf_start);
+    } else {
         start_leaves(s, start);
+    }
     if (s->guard.calm)
         guard_begin(&s->guard, s->guard.calm, s->M, start);
 }

@@ -146,7 +146,10 @@
       "after the iterations, go on to the exact optimum of one model for all nodes, with a bound on what is missing; " \
       "not convex: to a stationary point; auto: if there is one model for all, of at most 512 coordinates, but not "   \
       "with the preset paper")                                                                                         \
-    X(RUN, WHOLE, trace_every, "1", "[1,1000000000]", "global iterations per row of the trace")
+    X(RUN, WHOLE, trace_every, "1", "[1,1000000000]", "global iterations per row of the trace")                        \
+    X(RUN, CHOICE_PRECISION, precision, "double", "",                                                                  \
+      "numbers of a client's link between two steps, which a device keeps in 8, 4 or 2 bytes; sums stay double; one "  \
+      "row per client; every command rounds alike")
 
 #define SETTINGS_PARTICIPATION(X)                                                                                      \
     X(PARTICIPATION, REAL, client, "1", RANGE_PROBABILITY, "probability that a client takes part in a round: p_c")     \
@@ -297,6 +300,7 @@
 #define MODE_NAMES "sync", "async"
 #define STALE_NAMES "wait", "go_on"
 #define MISSING_NAMES "refuse", "mean"                 /* index = missing_rule */
+#define PRECISION_NAMES "double", "float", "bfloat16"  /* index = precision_kind */
 #define WIRE_NAMES "double", "float", "delta", "fixed" /* index = wire_encoding */
 #define AGGREGATION_NAMES "plain", "secure"
 #define NOISE_BY_NAMES "secret", "seed"
@@ -354,6 +358,7 @@ enum { INTERCEPT_NONE, INTERCEPT_CLIENT, INTERCEPT_EDGE, INTERCEPT_GLOBAL };
 #define C_TYPE_CHOICE_MODE int
 #define C_TYPE_CHOICE_STALE int
 #define C_TYPE_CHOICE_WIRE int
+#define C_TYPE_CHOICE_PRECISION int
 #define C_TYPE_CHOICE_AGGREGATION int
 #define C_TYPE_CHOICE_NOISE int
 #define C_TYPE_CHOICE_AGGREGATE int

@@ -24,6 +24,7 @@ static const char *const intercept_names[] = {INTERCEPT_NAMES, NULL};
 static const char *const mode_names[] = {MODE_NAMES, NULL};
 static const char *const stale_names[] = {STALE_NAMES, NULL};
 static const char *const wire_names[] = {WIRE_NAMES, NULL};
+static const char *const precision_names[] = {PRECISION_NAMES, NULL};
 static const char *const aggregation_names[] = {AGGREGATION_NAMES, NULL};
 static const char *const noise_names[] = {NOISE_BY_NAMES, NULL};
 static const char *const aggregate_names[] = {AGGREGATE_NAMES, NULL};
@@ -49,6 +50,7 @@ typedef override_settings OVERRIDE_settings;
 #define TYPE_CHOICE_MODE SETTING_CHOICE, mode_names
 #define TYPE_CHOICE_STALE SETTING_CHOICE, stale_names
 #define TYPE_CHOICE_WIRE SETTING_CHOICE, wire_names
+#define TYPE_CHOICE_PRECISION SETTING_CHOICE, precision_names
 #define TYPE_CHOICE_AGGREGATION SETTING_CHOICE, aggregation_names
 #define TYPE_CHOICE_NOISE SETTING_CHOICE, noise_names
 #define TYPE_CHOICE_AGGREGATE SETTING_CHOICE, aggregate_names
